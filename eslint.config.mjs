@@ -34,7 +34,10 @@ export default tseslint.config(
     ["core/**/*.ts"],
     [
       [NODE, "core is pure: no I/O, no Kubernetes, no clock"],
-      [["**/api/**", "**/capabilities/**", "**/dataplane/**", "**/cli/**", "**/hack/**", "**/test/**"], "core imports nothing of ours"],
+      [
+        ["**/api/**", "**/capabilities/**", "**/dataplane/**", "**/cli/**", "**/hack/**", "**/test/**"],
+        "core imports nothing of ours",
+      ],
     ],
   ),
   {
@@ -43,9 +46,17 @@ export default tseslint.config(
     rules: {
       "no-restricted-globals": [
         "error",
-        ...["setTimeout", "setInterval", "setImmediate", "queueMicrotask", "process", "performance", "console", "fetch", "Buffer"].map(
-          name => ({ name, message: "core is pure: time, randomness and I/O are arguments" }),
-        ),
+        ...[
+          "setTimeout",
+          "setInterval",
+          "setImmediate",
+          "queueMicrotask",
+          "process",
+          "performance",
+          "console",
+          "fetch",
+          "Buffer",
+        ].map(name => ({ name, message: "core is pure: time, randomness and I/O are arguments" })),
       ],
       "no-restricted-properties": [
         "error",
@@ -58,7 +69,10 @@ export default tseslint.config(
     ["api/**/*.ts"],
     [
       [NODE, "api imports only zod"],
-      [["**/core/**", "**/capabilities/**", "**/dataplane/**", "**/cli/**", "**/hack/**", "**/test/**"], "api imports only zod"],
+      [
+        ["**/core/**", "**/capabilities/**", "**/dataplane/**", "**/cli/**", "**/hack/**", "**/test/**"],
+        "api imports only zod",
+      ],
     ],
   ),
   forbid(
@@ -67,7 +81,12 @@ export default tseslint.config(
   ),
   forbid(
     ["dataplane/**/*.ts"],
-    [[["**/capabilities/**", "**/cli/**", "**/hack/**", "**/test/**", "pepr"], "the data plane uses core and api only"]],
+    [
+      [
+        ["**/capabilities/**", "**/cli/**", "**/hack/**", "**/test/**", "pepr"],
+        "the data plane uses core and api only",
+      ],
+    ],
   ),
   forbid(
     ["cli/**/*.ts"],

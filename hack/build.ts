@@ -18,7 +18,13 @@ const requireShim =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
 
 await Promise.all([
-  build({ ...common, format: "cjs", entryPoints: { operator: "pepr.ts" }, outdir: "dist", outExtension: { ".js": ".cjs" } }),
+  build({
+    ...common,
+    format: "cjs",
+    entryPoints: { operator: "pepr.ts" },
+    outdir: "dist",
+    outExtension: { ".js": ".cjs" },
+  }),
   build({
     ...common,
     format: "esm",
