@@ -1,8 +1,8 @@
-import { build } from "esbuild";
+import { build, type BuildOptions } from "esbuild";
 
 /**
  * Bundles each role of the image into one file under dist/: no node_modules are needed at run time.
- * The operator is CommonJS because Pepr is; the others are ES modules.
+ * `node hack/build.ts [role...]`; without arguments every role.
  */
 const common = {
   bundle: true,
@@ -13,28 +13,33 @@ const common = {
   logLevel: "warning",
 } as const;
 
-// Libraries that are CommonJS call require() for Node's own modules, which an ES module bundle has to provide.
-const requireShim =
-  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
+const commonjs = { ...common, format: "cjs", outdir: "dist", outExtension: { ".js": ".cjs" } } as const;
 
-await Promise.all([
-  build({
-    ...common,
-    format: "cjs",
-    entryPoints: { operator: "pepr.ts" },
-    outdir: "dist",
-    outExtension: { ".js": ".cjs" },
+const esModule = {
+  ...common,
+  format: "esm",
+  // Libraries that are CommonJS call require() for Node's own modules, which an ES module bundle has to provide.
+  banner: {
+    js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+  },
+  outdir: "dist",
+  outExtension: { ".js": ".mjs" },
+} as const;
+
+const roles: Readonly<Record<string, BuildOptions>> = {
+  // CommonJS because Pepr is.
+  operator: { ...commonjs, entryPoints: { operator: "pepr.ts" } },
+  gateway: { ...esModule, entryPoints: { gateway: "dataplane/gateway/main.ts" } },
+  // It starts in every pod, and a small CommonJS file is running sooner than an ES module.
+  "queue-proxy": { ...commonjs, minify: true, entryPoints: { "queue-proxy": "dataplane/queue-proxy/main.ts" } },
+  cli: { ...esModule, entryPoints: { cli: "cli/main.ts" } },
+};
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(roles);
+await Promise.all(
+  wanted.map(async role => {
+    const options = roles[role];
+    if (options === undefined) throw new Error(`role "${role}": expected one of ${Object.keys(roles).join(", ")}`);
+    await build(options);
   }),
-  build({
-    ...common,
-    format: "esm",
-    banner: { js: requireShim },
-    entryPoints: {
-      gateway: "dataplane/gateway/main.ts",
-      "queue-proxy": "dataplane/queue-proxy/main.ts",
-      cli: "cli/main.ts",
-    },
-    outdir: "dist",
-    outExtension: { ".js": ".mjs" },
-  }),
-]);
+);
