@@ -1,0 +1,25 @@
+import type { V1ConfigMap, V1Deployment, V1EndpointSlice, V1Pod, V1Service } from "@kubernetes/client-node";
+import { defineResource } from "./resource.ts";
+
+/** What Fairway makes or reads of Kubernetes' own kinds. Only objects that carry a revision's label are kept in memory. */
+const ofRevisions = { labelSelector: "serving.knative.dev/revision" } as const;
+
+export const deployments = defineResource<V1Deployment>("apps/v1", "Deployment", "deployments", { scope: ofRevisions });
+export const pods = defineResource<V1Pod>("v1", "Pod", "pods", { scope: ofRevisions });
+/** Kubernetes copies a Service's labels to its EndpointSlices. */
+export const endpointSlices = defineResource<V1EndpointSlice>(
+  "discovery.k8s.io/v1",
+  "EndpointSlice",
+  "endpointslices",
+  {
+    scope: ofRevisions,
+  },
+);
+/** Services of revisions, and of routes: all that Fairway makes carry this label. */
+export const coreServices = defineResource<V1Service>("v1", "Service", "services", {
+  scope: { labelSelector: "app.kubernetes.io/managed-by=fairway" },
+});
+/** The system's own ConfigMaps: config-autoscaler and its like. */
+export const configMaps = defineResource<V1ConfigMap>("v1", "ConfigMap", "configmaps", {
+  scope: { namespace: "system" },
+});
