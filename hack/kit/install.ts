@@ -1,0 +1,88 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import { loadImage, type Cluster } from "../cluster/cluster.ts";
+import { buildImages, IMAGE_NAMES } from "../images/build-images.ts";
+import { Kube, KubeError, parseDocuments, type AnyObject } from "./kube.ts";
+import { waitFor } from "./wait.ts";
+
+export const ROOT = join(import.meta.dirname, "..", "..");
+export const SYSTEM_NAMESPACE = "fairway-system";
+
+/** A cluster with Fairway on it, as a client outside sees it. */
+export interface Installation {
+  readonly kube: Kube;
+  /** Where requests for services go. */
+  readonly gateway: { readonly address: string; readonly port: number };
+}
+
+/** Builds the images, loads them, applies manifests/install.yaml as a user would, and waits until all of it is ready. */
+export async function install(cluster: Cluster, progress: (line: string) => void): Promise<Installation> {
+  const kube = new Kube(cluster.kubeconfigPath);
+  for (const image of await buildImages(IMAGE_NAMES, process.env, progress)) {
+    progress(`loading ${image.ref}`);
+    await loadImage(image.path, cluster.name);
+  }
+  progress("applying manifests/install.yaml");
+  await applyInstall(kube);
+  await systemReady(kube);
+  return { kube, gateway: { address: cluster.nodeIp, port: await gatewayPort(kube) } };
+}
+
+/** Applies install.yaml; kinds whose CRD the API server does not serve yet are tried again, as `kubectl` users do. */
+export async function applyInstall(kube: Kube): Promise<void> {
+  for (const object of parseDocuments(await readFile(join(ROOT, "manifests", "install.yaml"), "utf8"))) {
+    await waitFor(
+      `${object.kind} ${object.metadata?.name} to be applied`,
+      async () => {
+        await kube.apply([object]);
+        return true;
+      },
+      { timeoutMs: 30_000, everyMs: 250 },
+    );
+  }
+}
+
+/** Waits until operator and gateway have all replicas available at their present generation. */
+export async function systemReady(kube: Kube, timeoutMs = 120_000): Promise<void> {
+  for (const name of ["fairway-operator", "fairway-gateway"]) {
+    await waitFor(
+      `Deployment ${name} to be available`,
+      async () => {
+        const deployment = await kube.get({
+          apiVersion: "apps/v1",
+          kind: "Deployment",
+          name,
+          namespace: SYSTEM_NAMESPACE,
+        });
+        if (deployment !== undefined && rolledOut(deployment)) return true;
+        throw new Error(JSON.stringify(deployment?.status));
+      },
+      { timeoutMs, everyMs: 200 },
+    );
+  }
+}
+
+function rolledOut(deployment: AnyObject): boolean {
+  const wanted = deployment.spec?.["replicas"];
+  const status = deployment.status ?? {};
+  return (
+    status["observedGeneration"] === deployment.metadata?.generation &&
+    status["updatedReplicas"] === wanted &&
+    status["availableReplicas"] === wanted &&
+    status["replicas"] === wanted
+  );
+}
+
+async function gatewayPort(kube: Kube): Promise<number> {
+  const service = await kube.get({
+    apiVersion: "v1",
+    kind: "Service",
+    name: "fairway-gateway",
+    namespace: SYSTEM_NAMESPACE,
+  });
+  const ports = (service?.spec?.["ports"] ?? []) as readonly { readonly port: number; readonly nodePort?: number }[];
+  const nodePort = ports.find(port => port.port === 80)?.nodePort;
+  if (nodePort === undefined) throw new KubeError(404, "Service fairway-gateway has no nodePort for port 80");
+  return nodePort;
+}
