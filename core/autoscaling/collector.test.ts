@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import type { GatewayLoadReport, PodReading } from "./collector.ts";
+import { MetricCollector, revisionKey } from "./collector.ts";
+import type { WindowsSpec } from "./revision-windows.ts";
+
+const SPEC: WindowsSpec = { aggregation: "linear", stableWindowMs: 60_000, panicWindowMs: 6000, scraped: true };
+const KEY = revisionKey("shop", "cart-00001");
+const START = 1_000_000_000_000;
+
+function report(sequence: number, concurrency: number, more: Partial<GatewayLoadReport> = {}): GatewayLoadReport {
+  return {
+    gateway: "gw-a",
+    instance: "boot-1",
+    sequence,
+    timestampMs: START + sequence * 1000,
+    poke: false,
+    revisions: [
+      {
+        namespace: "shop",
+        revision: "cart-00001",
+        averageConcurrentRequests: concurrency,
+        requestCount: concurrency * 10,
+        waiting: 0,
+      },
+    ],
+    ...more,
+  };
+}
+
+function pod(podName: string, direct: number, proxied = 0): PodReading {
+  return {
+    podName,
+    averageConcurrentRequests: direct + proxied,
+    averageProxiedConcurrentRequests: proxied,
+    requestCount: (direct + proxied) * 10,
+    proxiedRequestCount: proxied * 10,
+  };
+}
+
+function collector(): MetricCollector {
+  const made = new MetricCollector();
+  made.register(KEY, SPEC, START);
+  return made;
+}
+
+function stable(from: MetricCollector, atMs: number, metric: "concurrency" | "rps" = "concurrency"): number | string {
+  const load = from.load(KEY, metric, atMs);
+  return load.kind === "measured" ? load.stable : load.reason;
+}
+
+describe("collector", () => {
+  it("has no data, which is not zero, before the first report and after a window of silence", () => {
+    const c = collector();
+    expect(stable(c, START)).toBe("no-data-in-window");
+    expect(c.load("shop/other", "concurrency", START)).toEqual({ kind: "none", reason: "not-collecting" });
+    c.acceptReport(report(1, 4), START);
+    expect(stable(c, START)).toBe(4);
+    expect(stable(c, START + 60_000)).toBe(0);
+    expect(stable(c, START + 61_000)).toBe("no-data-in-window");
+  });
+
+  it("sums gateways, and adds what pods saw past the gateways, once", () => {
+    const c = collector();
+    c.acceptReport(report(1, 4), START);
+    c.acceptReport(report(1, 3, { gateway: "gw-b" }), START + 300);
+    c.recordScrape(KEY, { readyPods: 2, readings: [pod("p1", 1, 3.5), pod("p2", 2, 3.5)] }, START + 500);
+    expect(stable(c, START + 600)).toBe(10);
+    expect(stable(c, START + 600, "rps")).toBe(100);
+  });
+
+  it("takes the asked pods for all of them", () => {
+    const c = collector();
+    const readings = Array.from({ length: 7 }, (_, i) => pod(`p${i}`, i < 3 ? 2 : 0.25));
+    c.recordScrape(KEY, { readyPods: 10, readings }, START);
+    expect(stable(c, START)).toBe(10);
+  });
+
+  it("counts a report that comes twice or late once, and a restarted gateway anew", () => {
+    const c = collector();
+    c.acceptReport(report(5, 4), START);
+    expect(c.acceptReport(report(5, 4), START + 10)).toEqual([]);
+    expect(c.acceptReport(report(4, 9), START + 20)).toEqual([]);
+    expect(stable(c, START + 100)).toBe(4);
+    expect(c.acceptReport(report(1, 6, { instance: "boot-2" }), START + 1000)).toEqual([KEY]);
+    expect(stable(c, START + 1000)).toBe(5);
+  });
+
+  it("counts each second once when arrival jitters and the gateway's clock is an hour ahead", () => {
+    const c = collector();
+    const arrivals = [START + 100, START + 1999, START + 2001, START + 3500, START + 4003, START + 5999];
+    arrivals.forEach((at, i) => {
+      c.acceptReport(report(i + 1, 6, { timestampMs: 3_600_000 + START + i * 1000 + (i % 2) * 40 }), at);
+    });
+    expect(stable(c, START + 5999)).toBe(6);
+  });
+
+  it("records a poke at once and does not count its requests again in the second's report", () => {
+    const c = collector();
+    const waiting = {
+      namespace: "shop",
+      revision: "cart-00001",
+      averageConcurrentRequests: 0.01,
+      requestCount: 1,
+      waiting: 1,
+    };
+    expect(c.acceptReport(report(1, 0, { poke: true, revisions: [waiting] }), START + 200)).toEqual([KEY]);
+    expect(stable(c, START + 200)).toBe(1);
+    c.acceptReport(
+      report(2, 0.8, { revisions: [{ ...waiting, averageConcurrentRequests: 0.8, requestCount: 3 }] }),
+      START + 900,
+    );
+    expect(stable(c, START + 950)).toBe(1);
+    expect(stable(c, START + 950, "rps")).toBe(3);
+  });
+
+  it("lets the pods speak for a gateway that fell silent", () => {
+    const c = collector();
+    c.acceptReport(report(1, 5), START);
+    c.acceptReport(report(1, 3, { gateway: "gw-b" }), START);
+    for (let second = 1; second <= 10; second++) {
+      c.acceptReport(report(1 + second, 5), START + second * 1000);
+      c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 0, 8)] }, START + second * 1000 + 100);
+    }
+    const load = c.load(KEY, "concurrency", START + 10_200);
+    expect(load).toMatchObject({ kind: "measured", panic: 8 });
+    c.retainGateways(new Set(["gw-a"]));
+    c.acceptReport(report(12, 5), START + 11_000);
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 0, 5)] }, START + 11_100);
+    c.acceptReport(report(13, 5), START + 12_000);
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 0, 5)] }, START + 12_100);
+    expect(c.load(KEY, "concurrency", START + 12_100)).toMatchObject({ panic: 7 });
+  });
+
+  it("case 17: an operator that has just restarted counts proxied requests although no gateway was heard yet", () => {
+    const c = collector();
+    c.recordScrape(KEY, { readyPods: 2, readings: [pod("p1", 0, 30), pod("p2", 0, 40)] }, START);
+    expect(stable(c, START)).toBe(70);
+  });
+
+  it("lets the last round stand in for a failed one, for a stable window at most", () => {
+    const c = collector();
+    c.recordScrape(KEY, { readyPods: 2, readings: [pod("p1", 3), pod("p2", 5)] }, START);
+    for (let second = 1; second <= 200; second++) {
+      c.recordScrape(KEY, { readyPods: 2, readings: [pod("p1", 0)] }, START + second * 1000);
+      if (second === 60) expect(stable(c, START + second * 1000)).toBe(8);
+    }
+    expect(stable(c, START + 200_000)).toBe("no-data-in-window");
+  });
+
+  it("drops the windows of a revision without data", () => {
+    const c = collector();
+    c.acceptReport(report(1, 4), START);
+    expect(c.release(KEY, START + 30_000)).toBe(false);
+    expect(c.release(KEY, START + 61_000)).toBe(true);
+    expect(stable(c, START + 61_000)).toBe("no-data-in-window");
+  });
+
+  it("keeps the data when windows change length", () => {
+    const c = collector();
+    for (let second = 0; second < 10; second++) c.acceptReport(report(second + 1, 4), START + second * 1000);
+    c.register(KEY, { ...SPEC, stableWindowMs: 6000 }, START + 9000);
+    expect(stable(c, START + 9000)).toBe(4);
+  });
+});

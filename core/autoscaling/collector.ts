@@ -1,0 +1,283 @@
+/**
+ * From what gateways push and pods answer to the load of each revision, second by second:
+ *
+ *     load = sum over gateways of what they saw + (average over the asked pods of what no gateway saw) x ready pods
+ *
+ * A request that passed a gateway is counted by that gateway alone (a pod reports its proxied part apart), so nothing counts
+ * twice. Base: knative.dev/serving v0.51.0 pkg/autoscaler/metrics. Beyond it, so that silence is never taken for zero:
+ * - reports are aligned to seconds of the receiver (clock skew, jitter), each counts once (sequence, restart of a gateway);
+ * - while some gateway is silent, what pods saw of it stands in for its reports;
+ * - a scrape that failed is stood in for by the last one, for at most a stable window.
+ *
+ * Mutable, one per operator process (a new leader starts empty: no data, no decision). Windows exist only for revisions
+ * with load in their last window, so an idle revision costs its registration only.
+ */
+import type { ScalingMetric } from "./config.ts";
+import type { WindowedLoad } from "./kpa.ts";
+import { RevisionWindows } from "./revision-windows.ts";
+import type { WindowsSpec } from "./revision-windows.ts";
+import { sampleSize } from "./sampling.ts";
+import { SecondAligner } from "./second-aligner.ts";
+
+/** One revision in a gateway's report. */
+export interface GatewayReading {
+  readonly namespace: string;
+  readonly revision: string;
+  readonly averageConcurrentRequests: number;
+  readonly requestCount: number;
+  readonly waiting: number;
+}
+
+/** The part of a gateway's report that the autoscaler reads. */
+export interface GatewayLoadReport {
+  readonly gateway: string;
+  /** New at each start of the gateway. */
+  readonly instance: string;
+  readonly sequence: number;
+  readonly timestampMs: number;
+  readonly revisions: readonly GatewayReading[];
+  /** Sent at once because a request waits at zero. The next regular report covers the same requests again. */
+  readonly poke: boolean;
+}
+
+/** One pod's answer. */
+export interface PodReading {
+  readonly podName: string;
+  readonly averageConcurrentRequests: number;
+  readonly averageProxiedConcurrentRequests: number;
+  readonly requestCount: number;
+  readonly proxiedRequestCount: number;
+}
+
+/** What one round of asking a revision's pods brought; fewer answers than the sample needs make it a failed round. */
+export interface ScrapeRound {
+  readonly readyPods: number;
+  readonly readings: readonly PodReading[];
+}
+
+/** A gateway not heard for so long is silent: three reports missed. */
+export const GATEWAY_SILENT_MS = 3000;
+
+interface Load {
+  readonly concurrency: number;
+  readonly requests: number;
+}
+
+const ZERO: Load = { concurrency: 0, requests: 0 };
+
+interface GatewaySource {
+  readonly instance: string;
+  readonly aligner: SecondAligner;
+  sequence: number;
+  heardMs: number;
+  /** What was already recorded by pokes of the second still to be reported. */
+  poked: Map<string, Load>;
+  /** Latest second, for revisions with load. */
+  latest: Map<string, Load>;
+}
+
+interface LastScrape {
+  readonly atMs: number;
+  readonly direct: Load;
+}
+
+interface Collected {
+  spec: WindowsSpec;
+  windows: RevisionWindows | undefined;
+  aligner: SecondAligner | undefined;
+  /** The second of the last round, whole seconds since the epoch. */
+  scrapedSecond: number;
+  lastScrape: LastScrape | undefined;
+}
+
+const NOT_COLLECTING: WindowedLoad = { kind: "none", reason: "not-collecting" };
+const NO_DATA: WindowedLoad = { kind: "none", reason: "no-data-in-window" };
+
+/** `namespace/revision`. */
+export function revisionKey(namespace: string, revision: string): string {
+  return `${namespace}/${revision}`;
+}
+
+export class MetricCollector {
+  readonly #revisions = new Map<string, Collected>();
+  readonly #gateways = new Map<string, GatewaySource>();
+
+  /** Starts collecting for a revision, or takes its changed windows and keeps the data. */
+  register(key: string, spec: WindowsSpec, nowMs: number): void {
+    const known = this.#revisions.get(key);
+    if (known === undefined) {
+      this.#revisions.set(key, {
+        spec,
+        windows: undefined,
+        aligner: undefined,
+        scrapedSecond: Number.NEGATIVE_INFINITY,
+        lastScrape: undefined,
+      });
+      return;
+    }
+    known.windows?.update(spec, nowMs);
+    known.spec = spec;
+  }
+
+  unregister(key: string): void {
+    this.#revisions.delete(key);
+    for (const source of this.#gateways.values()) {
+      source.poked.delete(key);
+      source.latest.delete(key);
+    }
+  }
+
+  /** Forgets gateways that are no more, so that their silence is not waited on. Called when their set changes. */
+  retainGateways(gateways: ReadonlySet<string>): void {
+    for (const name of this.#gateways.keys()) if (!gateways.has(name)) this.#gateways.delete(name);
+  }
+
+  /** Takes one report; gives the keys of collected revisions it has load for (they are to be decided this tick). */
+  acceptReport(report: GatewayLoadReport, nowMs: number): string[] {
+    let source = this.#gateways.get(report.gateway);
+    if (source === undefined || source.instance !== report.instance) {
+      source = {
+        instance: report.instance,
+        aligner: new SecondAligner(report.timestampMs, nowMs),
+        sequence: report.sequence,
+        heardMs: nowMs,
+        poked: new Map(),
+        latest: new Map(),
+      };
+      this.#gateways.set(report.gateway, source);
+    } else if (report.sequence <= source.sequence) {
+      return [];
+    }
+    source.sequence = report.sequence;
+    source.heardMs = nowMs;
+    return report.poke ? this.#recordPoke(source, report, nowMs) : this.#recordSecond(source, report, nowMs);
+  }
+
+  #recordPoke(source: GatewaySource, report: GatewayLoadReport, nowMs: number): string[] {
+    const active: string[] = [];
+    for (const reading of report.revisions) {
+      const key = revisionKey(reading.namespace, reading.revision);
+      const collected = this.#revisions.get(key);
+      if (collected === undefined) continue;
+      const before = source.poked.get(key) ?? ZERO;
+      // Those who wait now will wait for the rest of the second at least.
+      const concurrency = Math.max(reading.averageConcurrentRequests, reading.waiting) - before.concurrency;
+      const requests = Math.max(reading.requestCount, reading.waiting) - before.requests;
+      if (concurrency <= 0) continue;
+      this.#record(collected, nowMs, concurrency, Math.max(requests, 0));
+      source.poked.set(key, {
+        concurrency: before.concurrency + concurrency,
+        requests: before.requests + Math.max(requests, 0),
+      });
+      active.push(key);
+    }
+    return active;
+  }
+
+  #recordSecond(source: GatewaySource, report: GatewayLoadReport, nowMs: number): string[] {
+    const active: string[] = [];
+    const atMs = source.aligner.align(report.timestampMs, nowMs);
+    const latest = new Map<string, Load>();
+    for (const reading of report.revisions) {
+      const key = revisionKey(reading.namespace, reading.revision);
+      const collected = this.#revisions.get(key);
+      if (collected === undefined) continue;
+      const poked = source.poked.get(key) ?? ZERO;
+      const concurrency = reading.averageConcurrentRequests;
+      const requests = reading.requestCount;
+      this.#record(
+        collected,
+        atMs,
+        Math.max(concurrency - poked.concurrency, 0),
+        Math.max(requests - poked.requests, 0),
+      );
+      if (concurrency > 0 || requests > 0) latest.set(key, { concurrency, requests });
+      active.push(key);
+    }
+    source.poked = new Map();
+    source.latest = latest;
+    return active;
+  }
+
+  /** Takes one round of scraping; call it once a second for each revision with ready pods, also when nobody answered. */
+  recordScrape(key: string, round: ScrapeRound, nowMs: number): void {
+    const collected = this.#revisions.get(key);
+    if (collected === undefined || round.readyPods <= 0) return;
+    collected.aligner ??= new SecondAligner(nowMs, nowMs);
+    const atMs = collected.aligner.align(nowMs, nowMs);
+    const second = Math.floor(atMs / 1000);
+    if (second === collected.scrapedSecond) return;
+    collected.scrapedSecond = second;
+
+    const readings = new Map(round.readings.map(reading => [reading.podName, reading]));
+    if (readings.size < sampleSize(round.readyPods)) {
+      const last = collected.lastScrape;
+      if (last !== undefined && nowMs - last.atMs <= collected.spec.stableWindowMs) {
+        this.#record(collected, atMs, last.direct.concurrency, last.direct.requests);
+      }
+      return;
+    }
+    const factor = round.readyPods / readings.size;
+    let concurrency = 0;
+    let requests = 0;
+    let proxiedConcurrency = 0;
+    let proxiedRequests = 0;
+    for (const reading of readings.values()) {
+      concurrency += reading.averageConcurrentRequests - reading.averageProxiedConcurrentRequests;
+      requests += reading.requestCount - reading.proxiedRequestCount;
+      proxiedConcurrency += reading.averageProxiedConcurrentRequests;
+      proxiedRequests += reading.proxiedRequestCount;
+    }
+    const direct = { concurrency: Math.max(concurrency, 0) * factor, requests: Math.max(requests, 0) * factor };
+    collected.lastScrape = { atMs: nowMs, direct };
+    const missed = this.#missedByGateways(key, proxiedConcurrency * factor, proxiedRequests * factor, nowMs);
+    this.#record(collected, atMs, direct.concurrency + missed.concurrency, direct.requests + missed.requests);
+  }
+
+  /** The load of the revision, or why there is none to decide on. */
+  load(key: string, metric: ScalingMetric, nowMs: number): WindowedLoad {
+    const collected = this.#revisions.get(key);
+    if (collected === undefined) return NOT_COLLECTING;
+    if (collected.windows === undefined) {
+      return collected.spec.scraped ? NO_DATA : { kind: "measured", stable: 0, panic: 0 };
+    }
+    return collected.windows.load(metric, nowMs);
+  }
+
+  /** Frees the windows of a revision without data; true when it has none. Called for revisions at zero. */
+  release(key: string, nowMs: number): boolean {
+    const collected = this.#revisions.get(key);
+    if (collected === undefined || collected.windows === undefined) return true;
+    if (!collected.windows.isEmpty(nowMs)) return false;
+    collected.windows = undefined;
+    collected.aligner = undefined;
+    collected.lastScrape = undefined;
+    return true;
+  }
+
+  #record(collected: Collected, atMs: number, concurrency: number, requests: number): void {
+    collected.windows ??= new RevisionWindows(collected.spec);
+    collected.windows.record(atMs, concurrency, requests);
+  }
+
+  /** What pods got through gateways that do not report: proxied load beyond what the heard gateways told of. */
+  #missedByGateways(key: string, proxiedConcurrency: number, proxiedRequests: number, nowMs: number): Load {
+    let concurrency = 0;
+    let requests = 0;
+    let silent = this.#gateways.size === 0;
+    for (const source of this.#gateways.values()) {
+      if (nowMs - source.heardMs > GATEWAY_SILENT_MS) {
+        silent = true;
+        continue;
+      }
+      const latest = source.latest.get(key) ?? ZERO;
+      concurrency += latest.concurrency;
+      requests += latest.requests;
+    }
+    if (!silent) return ZERO;
+    return {
+      concurrency: Math.max(proxiedConcurrency - concurrency, 0),
+      requests: Math.max(proxiedRequests - requests, 0),
+    };
+  }
+}
