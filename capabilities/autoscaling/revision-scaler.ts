@@ -1,0 +1,180 @@
+import type { V1Deployment, V1Pod } from "@kubernetes/client-node";
+import { AUTOSCALER_FIELD_MANAGER, LABEL } from "../../api/labels.ts";
+import { deploymentName } from "../../api/names.ts";
+import type { Revision } from "../../api/serving/v1/types.ts";
+import { revisionKey, type MetricCollector } from "../../core/autoscaling/collector.ts";
+import type { WindowsSpec } from "../../core/autoscaling/revision-windows.ts";
+import {
+  initialRevisionState,
+  scaleRevision,
+  type RevisionObservation,
+  type RevisionSpec,
+  type RevisionState,
+  type ScaleOutcome,
+} from "../../core/autoscaling/scale-revision.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type {
+  ClusterWriter,
+  EventRecorder,
+  KubeObject,
+  Lister,
+  ObjectKey,
+  ReconcileResult,
+  Reconciler,
+} from "../runtime/types.ts";
+import { isReachable, lifecycleFromStatus, livePods, readyPods, type ReadyPod } from "./observe.ts";
+import type { ScalingBoard } from "./scaling-board.ts";
+
+/** What a revision asks for, from its annotations, its Service's, and config-autoscaler. */
+export interface ResolvedScaling {
+  readonly spec: RevisionSpec;
+  readonly windows: WindowsSpec;
+}
+
+/** One decision with what it was made from: for `fairway why`, metrics and the simulator's comparison. */
+export interface Decision {
+  readonly atMs: number;
+  readonly spec: RevisionSpec;
+  readonly observation: RevisionObservation;
+  readonly outcome: ScaleOutcome;
+  /** `.spec.replicas` before this decision. */
+  readonly replicasBefore: number | undefined;
+  readonly livePods: number;
+}
+
+export interface RevisionScalerDependencies {
+  readonly revisions: Lister<Revision & KubeObject>;
+  readonly deployments: Lister<V1Deployment & KubeObject>;
+  readonly pods: Lister<V1Pod & KubeObject>;
+  readonly collector: MetricCollector;
+  readonly board: ScalingBoard;
+  readonly writer: Pick<ClusterWriter, "applyPart">;
+  readonly events: EventRecorder;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
+  readonly resolve: (revision: Revision, reachable: boolean) => ResolvedScaling;
+  /** Hears each decision; must not block or throw. */
+  readonly onDecision: (key: string, decision: Decision) => void;
+  readonly onGone: (key: string) => void;
+}
+
+interface Followed {
+  readonly state: RevisionState;
+  /** Since when requests can only come through the gateways; undefined in serve mode. */
+  readonly gatewaysInPathSinceMs: number | undefined;
+  readonly ready: readonly ReadyPod[];
+  readonly windows: WindowsSpec;
+}
+
+/**
+ * Decides and writes the number of pods of one revision per call. Woken by the tick while the revision has load or
+ * pods, by a gateway's poke, by changes of its objects, and when a wait of its own ends. An idle revision costs nothing.
+ *
+ * Memory only: a new leader starts with the revision's status and holds the pods until it has data.
+ */
+export class RevisionScaler implements Reconciler {
+  readonly name = "autoscaling";
+  readonly #deps: RevisionScalerDependencies;
+  readonly #followed = new Map<string, Followed>();
+  readonly #active = new Map<string, ObjectKey>();
+
+  constructor(dependencies: RevisionScalerDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Revisions to decide at each tick. */
+  active(): Iterable<ObjectKey> {
+    return this.#active.values();
+  }
+
+  /** Revisions whose pods are to be asked for their numbers now. */
+  *scrapeTargets(): Iterable<{
+    readonly key: string;
+    readonly ready: readonly ReadyPod[];
+    readonly windows: WindowsSpec;
+  }> {
+    for (const key of this.#active.keys()) {
+      const followed = this.#followed.get(key);
+      if (followed !== undefined && followed.ready.length > 0 && followed.windows.scraped) yield { key, ...followed };
+    }
+  }
+
+  /** Forgets everything: called when a term as leader begins. */
+  reset(): void {
+    for (const key of this.#followed.keys()) this.#deps.collector.unregister(key);
+    this.#followed.clear();
+    this.#active.clear();
+    this.#deps.board.clear();
+  }
+
+  async reconcile(object: ObjectKey, signal: AbortSignal): Promise<ReconcileResult> {
+    const { revisions, deployments, collector, board, clock } = this.#deps;
+    const namespace = object.namespace ?? "";
+    const key = revisionKey(namespace, object.name);
+    const revision = revisions.get(object);
+    if (revision === undefined || revision.metadata.deletionTimestamp !== undefined) {
+      this.#forget(key);
+      return {};
+    }
+    const deployment = deployments.get({ namespace, name: deploymentName(object.name) });
+    // The revision's reconciler makes the Deployment with the initial scale; its arrival wakes this key again.
+    if (deployment === undefined) return {};
+
+    const nowMs = clock.nowMs();
+    const reachable = isReachable(revision);
+    const { spec, windows } = this.#deps.resolve(revision, reachable);
+    collector.register(key, windows, nowMs);
+
+    const pods = this.#deps.pods.list({ namespace, labels: { [LABEL.revision]: object.name } });
+    const ready = readyPods(pods);
+    const before = this.#followed.get(key);
+    const state = before?.state ?? initialRevisionState(lifecycleFromStatus(revision, nowMs), ready.length, nowMs);
+    const observation: RevisionObservation = {
+      readyPods: ready.length,
+      load: collector.load(key, spec.policy.kpa.metric, nowMs),
+      gatewaysInPathSinceMs: before === undefined ? nowMs : before.gatewaysInPathSinceMs,
+    };
+    const outcome = scaleRevision(spec, observation, state, nowMs);
+    const { step, next } = outcome;
+    const replicasBefore = deployment.spec?.replicas;
+    if (step.replicas !== undefined && step.replicas !== replicasBefore) {
+      await this.#scale(deployment, step.replicas, signal);
+    }
+
+    this.#followed.set(key, {
+      state: next,
+      gatewaysInPathSinceMs: step.mode === "serve" ? undefined : (observation.gatewaysInPathSinceMs ?? nowMs),
+      ready,
+      windows,
+    });
+    const wantedReplicas = step.replicas ?? replicasBefore ?? 0;
+    if (wantedReplicas === 0 && pods.length === 0 && collector.release(key, nowMs)) this.#active.delete(key);
+    else this.#active.set(key, object);
+
+    board.publish(key, {
+      mode: step.mode,
+      activity: next.lifecycle.activity,
+      wanted: step.wanted,
+      initialScaleReached: next.lifecycle.initialScaleReached,
+    });
+    this.#deps.onDecision(key, { atMs: nowMs, spec, observation, outcome, replicasBefore, livePods: livePods(pods) });
+    return step.recheckAtMs === undefined ? {} : { requeueAfterMs: Math.max(0, step.recheckAtMs - nowMs) };
+  }
+
+  async #scale(deployment: V1Deployment & KubeObject, replicas: number, signal: AbortSignal): Promise<void> {
+    const { name, namespace } = deployment.metadata ?? {};
+    await this.#deps.writer.applyPart<KubeObject & { readonly spec: { readonly replicas: number } }>(
+      { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace }, spec: { replicas } },
+      AUTOSCALER_FIELD_MANAGER,
+      signal,
+    );
+  }
+
+  #forget(key: string): void {
+    this.#followed.delete(key);
+    this.#active.delete(key);
+    this.#deps.collector.unregister(key);
+    this.#deps.board.remove(key);
+    this.#deps.onGone(key);
+  }
+}

@@ -1,0 +1,106 @@
+import type { MetricCollector} from "../../core/autoscaling/collector.ts";
+import { type PodReading } from "../../core/autoscaling/collector.ts";
+import { TICK_MS } from "../../core/autoscaling/kpa.ts";
+import { sampleSize, scrapeOrder } from "../../core/autoscaling/sampling.ts";
+import { pause, type Clock } from "../runtime/clock.ts";
+import type { Enqueuer } from "../runtime/types.ts";
+import type { PodTarget, ScrapePod } from "./pod-scraper.ts";
+import type { RevisionScaler } from "./revision-scaler.ts";
+
+const SCRAPE_PERIOD_MS = 1000;
+/** Pods asked at a time over all revisions: bounds sockets and memory. */
+const MAX_CONCURRENT_SCRAPES = 64;
+
+export interface ScalingLoops {
+  readonly scaler: RevisionScaler;
+  readonly collector: MetricCollector;
+  readonly queue: Enqueuer;
+  readonly scrape: ScrapePod;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly onScrapeFailed: (pod: PodTarget, error: unknown) => void;
+}
+
+/** Puts every active revision into the queue each tick (2 s), until `signal` aborts. */
+export async function runTicks({ scaler, queue, clock }: ScalingLoops, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    for (const key of scaler.active()) queue.enqueue(key);
+    await pause(clock, TICK_MS, signal);
+  }
+}
+
+/** Asks the pods of every active revision once a second for their numbers, until `signal` aborts. */
+export async function runScrapes(loops: ScalingLoops, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const begun = loops.clock.elapsedMs();
+    await scrapeAll(loops, signal);
+    await pause(loops.clock, Math.max(0, SCRAPE_PERIOD_MS - (loops.clock.elapsedMs() - begun)), signal);
+  }
+}
+
+/** One round over all active revisions; a revision's numbers are recorded as soon as its own pods have answered. */
+export async function scrapeAll(loops: ScalingLoops, signal: AbortSignal): Promise<void> {
+  const slots = new Slots(MAX_CONCURRENT_SCRAPES);
+  await Promise.all(
+    [...loops.scaler.scrapeTargets()].map(async ({ key, ready, windows }) => {
+      const byName = new Map(ready.map(pod => [pod.name, pod]));
+      const order = scrapeOrder(ready, windows.stableWindowMs, loops.clock.nowMs(), loops.random);
+      const readings = await askInOrder(order, byName, sampleSize(ready.length), slots, loops, signal);
+      if (!signal.aborted)
+        loops.collector.recordScrape(key, { readyPods: ready.length, readings }, loops.clock.nowMs());
+    }),
+  );
+}
+
+/** Asks the first `needed` pods of the order at once, then further ones in place of those that did not answer. */
+async function askInOrder(
+  order: readonly string[],
+  pods: ReadonlyMap<string, PodTarget>,
+  needed: number,
+  slots: Slots,
+  loops: ScalingLoops,
+  signal: AbortSignal,
+): Promise<readonly PodReading[]> {
+  const readings: PodReading[] = [];
+  let next = 0;
+  while (readings.length < needed && next < order.length && !signal.aborted) {
+    const batch = order.slice(next, next + needed - readings.length);
+    next += batch.length;
+    await Promise.all(
+      batch.map(async name => {
+        const pod = pods.get(name);
+        if (pod === undefined) return;
+        await slots.use(async () => {
+          try {
+            readings.push(await loops.scrape(pod, signal));
+          } catch (error) {
+            if (!signal.aborted) loops.onScrapeFailed(pod, error);
+          }
+        });
+      }),
+    );
+  }
+  return readings;
+}
+
+/** At most so many at a time; the others wait in order. */
+class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async use(work: () => Promise<void>): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>(resolve => this.#waiting.push(resolve));
+    try {
+      await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+}
