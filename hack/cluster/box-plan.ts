@@ -25,6 +25,8 @@ export interface BoxComponent {
   readonly command: readonly string[];
   readonly env: readonly string[];
   readonly logFile: string;
+  /** The component is held back until this file exists. */
+  readonly startFile?: string;
 }
 
 export interface BoxInputs {
@@ -64,6 +66,8 @@ function components({ name, addresses, paths, binaries, systemPath }: BoxInputs)
   const pki = (file: string): string => join(paths.pki, file);
   const config = (file: string): string => join(paths.config, file);
   const client = (who: Client): string => config(`${who}.kubeconfig`);
+  // The usual limits are for large clusters; here they would only make the start some seconds longer.
+  const fastClient = ["--kube-api-qps=500", "--kube-api-burst=1000"];
   const commands: Record<string, string[]> = {
     etcd: [
       program("etcd"),
@@ -102,6 +106,7 @@ function components({ name, addresses, paths, binaries, systemPath }: BoxInputs)
     "kube-controller-manager": [
       program("kube-controller-manager"),
       `--kubeconfig=${client("controller-manager")}`,
+      ...fastClient,
       "--leader-elect=false",
       "--bind-address=127.0.0.1",
       "--use-service-account-credentials=true",
@@ -113,6 +118,7 @@ function components({ name, addresses, paths, binaries, systemPath }: BoxInputs)
     "kube-scheduler": [
       program("kube-scheduler"),
       `--kubeconfig=${client("scheduler")}`,
+      ...fastClient,
       "--leader-elect=false",
       "--bind-address=127.0.0.1",
     ],
@@ -132,5 +138,7 @@ function components({ name, addresses, paths, binaries, systemPath }: BoxInputs)
     command,
     env,
     logFile: join(paths.logs, `${component}.log`),
+    // Without its rights it would be refused, and then wait some seconds before it asks again.
+    ...(component === "coredns" ? { startFile: paths.systemReady } : {}),
   }));
 }

@@ -75,7 +75,7 @@ export async function awaitLinkGone(hostLink: string): Promise<void> {
   }
 }
 
-function linkExists(link: string): boolean {
+export function linkExists(link: string): boolean {
   return existsSync(`/sys/class/net/${link}`);
 }
 

@@ -3,9 +3,9 @@ import { mkdir, readFile, readdir, rm, statfs, writeFile } from "node:fs/promise
 import { dirname, join } from "node:path";
 import { addressPlan, freeAddressPlan, routedRanges, type AddressPlan } from "./address-plan.ts";
 import { ensureBinaries } from "./binaries.ts";
-import { awaitLinkGone, endBox, findBox, launchBox } from "./box.ts";
+import { awaitLinkGone, endBox, findBox, launchBox, linkExists } from "./box.ts";
 import { boxPlan } from "./box-plan.ts";
-import { detectCgroups, makeCgroup, removeCgroup } from "./cgroups.ts";
+import { makeCgroup, removeCgroup } from "./cgroups.ts";
 import { CLIENTS, configFiles, kubeconfig, type Client } from "./config-files.ts";
 import { importedImageNames } from "./image-names.ts";
 import { withLock } from "./lock.ts";
@@ -19,6 +19,7 @@ export const DEFAULT_CLUSTER_NAME = "fairway";
 
 const LOCK_TIMEOUT_MS = 10 * 60_000;
 const READY_TIMEOUT_MS = 90_000;
+const ANSWER_TIMEOUT_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 const LOAD_TIMEOUT_MS = 5 * 60_000;
 const SHOWN_LOG_LINES = 20;
@@ -97,6 +98,7 @@ export async function ensureCluster(options: EnsureOptions = {}): Promise<Cluste
   return withLock(`cluster/${name}`, lock, async () => {
     const found = await findCluster(name, paths);
     if (found !== undefined) {
+      await awaitAnswer(found, paths);
       progress(`cluster ${name} is running`);
       return found;
     }
@@ -155,7 +157,8 @@ export async function findCluster(
   const record = await readRecord(paths);
   // The kubeconfig is written last, so a cluster without one never came up.
   if (record === undefined || !existsSync(paths.kubeconfig) || (await findBox(paths)) === undefined) return undefined;
-  const { nodeIp } = addressPlan(record.index);
+  const { nodeIp, hostLink } = addressPlan(record.index);
+  if (!linkExists(hostLink)) return undefined;
   return { name, kubeconfigPath: paths.kubeconfig, nodeIp, binaries: record.binaries, created: false };
 }
 
@@ -188,10 +191,9 @@ async function create(
   // The mount point of the kubelet's directory: some of its paths cannot be configured.
   await mkdir("/var/lib/kubelet", { recursive: true });
 
-  const cgroups = detectCgroups();
-  if (cgroups.kind === "none") progress(`container limits and CPU metrics are off: ${cgroups.reason}`);
   const cgroup = cgroupName(name);
-  await makeCgroup(cgroups, cgroup);
+  const cgroups = await makeCgroup(cgroup);
+  if (cgroups.kind === "none") progress(`container limits and CPU metrics are off: ${cgroups.reason}`);
   const certificates = [paths.pki, name, addresses.nodeIp, addresses.apiServiceIp];
   await runCommand(join(binaries, "certificates"), certificates, { timeoutMs: COMMAND_TIMEOUT_MS });
   const inputs = {
@@ -230,6 +232,16 @@ async function create(
   return { name, kubeconfigPath: paths.kubeconfig, nodeIp: addresses.nodeIp, binaries, created: true };
 }
 
+/** A component of a running cluster may just be starting again. */
+async function awaitAnswer(cluster: Cluster, paths: ClusterPaths): Promise<void> {
+  const isAlive = async (): Promise<boolean> => (await findBox(paths)) !== undefined;
+  try {
+    await awaitCheck(apiCheck(await adminAccess(paths, cluster.nodeIp)), ANSWER_TIMEOUT_MS, isAlive);
+  } catch (error) {
+    throw await explain(error, paths);
+  }
+}
+
 async function bringUp(
   name: string,
   paths: ClusterPaths,
@@ -251,8 +263,17 @@ async function bringUp(
   })();
   const objects = (async () => {
     await awaitCheck(apiCheck(access), READY_TIMEOUT_MS, isAlive);
-    const apply = ["--kubeconfig", adminKubeconfig, "apply", "--server-side", "-f", join(paths.config, "system.yaml")];
+    const apply = [
+      "--kubeconfig",
+      adminKubeconfig,
+      "apply",
+      "--server-side",
+      "--validate=false",
+      "-f",
+      join(paths.config, "system.yaml"),
+    ];
     await runCommand(join(binaries, "kubectl"), apply, { timeoutMs: COMMAND_TIMEOUT_MS });
+    await writePrivate(paths.systemReady, "");
   })();
   await Promise.all([images, objects]);
   for (const check of usableChecks(access, name)) await awaitCheck(check, READY_TIMEOUT_MS, isAlive);
@@ -295,7 +316,7 @@ async function removeCluster(name: string, paths: ClusterPaths): Promise<void> {
   const box = await findBox(paths);
   const record = await readRecord(paths);
   if (box !== undefined && record !== undefined) await endBox(paths, box, addressPlan(record.index).hostLink);
-  await removeCgroup(detectCgroups(), cgroupName(name));
+  await removeCgroup(cgroupName(name));
   await rm(paths.state, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 

@@ -175,6 +175,8 @@ function kubeletConfig({ addresses, paths, cgroup }: ConfigInputs): object {
     resolvConf: join(paths.config, "resolv.conf"),
     serializeImagePulls: false,
     registryPullQPS: 0,
+    kubeAPIQPS: 500,
+    kubeAPIBurst: 1000,
     eventRecordQPS: 0,
   };
 }

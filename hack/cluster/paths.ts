@@ -11,6 +11,8 @@ export interface ClusterPaths {
   readonly plan: string;
   readonly boxPid: string;
   readonly componentStates: string;
+  /** Exists once the objects of config/system.yaml do. */
+  readonly systemReady: string;
   readonly kubeconfig: string;
   readonly pki: string;
   readonly config: string;
@@ -45,6 +47,7 @@ export function clusterPaths(name: string): ClusterPaths {
     plan: join(state, "plan.json"),
     boxPid: join(state, "box.pid"),
     componentStates: join(state, "components.json"),
+    systemReady: join(state, "system-ready"),
     kubeconfig: join(state, "kubeconfig"),
     pki: join(state, "pki"),
     config: join(state, "config"),

@@ -48,6 +48,8 @@ type Component struct {
 	Command []string `json:"command"`
 	Env     []string `json:"env"`
 	LogFile string   `json:"logFile"`
+	// StartFile, if given, holds the component back until a file of this name exists.
+	StartFile string `json:"startFile,omitempty"`
 }
 
 func readPlan(path string) (Plan, error) {

@@ -14,6 +14,8 @@ const (
 	lastRestartDelay  = 5 * time.Second
 	// A component that ran this long is restarted with the first delay again.
 	steadyAfter = 10 * time.Second
+
+	startFilePollInterval = 20 * time.Millisecond
 )
 
 // ComponentState is what the state file says of each component, by name.
@@ -48,11 +50,31 @@ func (s *supervisor) startAll() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, p := range s.processes {
+		if p.component.StartFile != "" {
+			go s.startLater(p)
+			continue
+		}
 		if err := p.start(); err != nil {
 			return err
 		}
 	}
 	return s.save()
+}
+
+func (s *supervisor) startLater(p *process) {
+	for {
+		if _, err := os.Stat(p.component.StartFile); err == nil {
+			break
+		}
+		time.Sleep(startFilePollInterval)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := p.start(); err != nil {
+		s.ended(p, err.Error())
+		return
+	}
+	s.report(p, "started")
 }
 
 // reap waits for every process of the box that lost its parent or is a component, and starts components anew.
