@@ -12,7 +12,7 @@ test("no data gives the defaults of the specification's table; _example is ignor
     panicThresholdPercentage: 200,
     containerConcurrencyTargetFraction: 0.7,
     containerConcurrencyTargetDefault: 100,
-    rpsTargetDefault: 200,
+    requestsPerSecondTargetDefault: 200,
     targetBurstCapacity: 211,
     activatorCapacity: 100,
     maxScaleUpRate: 1000,

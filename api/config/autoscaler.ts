@@ -103,7 +103,7 @@ const AutoscalerConfigSchema = z
     /** In (0, 1]. */
     containerConcurrencyTargetFraction: fraction(c["container-concurrency-target-percentage"]),
     containerConcurrencyTargetDefault: c["container-concurrency-target-default"],
-    rpsTargetDefault: c["requests-per-second-target-default"],
+    requestsPerSecondTargetDefault: c["requests-per-second-target-default"],
     /** -1: the gateway always stays in the path. */
     targetBurstCapacity: c["target-burst-capacity"],
     activatorCapacity: c["activator-capacity"],
