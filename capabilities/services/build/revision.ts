@@ -1,0 +1,43 @@
+import { LABEL, STATE_ANNOTATION, withoutTracking, type RoutingState } from "../../../api/labels.ts";
+import { revisionName } from "../../../api/names.ts";
+import { SERVING_API_VERSION, type Configuration, type Revision } from "../../../api/serving/v1/types.ts";
+import { controllerReference } from "./metadata.ts";
+
+/** The name a Configuration's present template gets: its own, or one from the generation. */
+export const nameOfLatestRevision = (configuration: Configuration): string =>
+  configuration.spec.template.metadata?.name ||
+  revisionName(configuration.metadata.name ?? "", configuration.metadata.generation ?? 0);
+
+/** The revision of a Configuration's present generation. Created once and never changed, but for its routing labels. */
+export function buildRevision(configuration: Configuration, now: string): Revision {
+  const { metadata, spec } = configuration;
+  const pending: RoutingState = "pending";
+  const labels: Record<string, string | undefined> = {
+    ...withoutTracking(spec.template.metadata?.labels),
+    [LABEL.configuration]: metadata.name,
+    [LABEL.configurationUid]: metadata.uid,
+    [LABEL.configurationGeneration]: String(metadata.generation ?? 0),
+    [LABEL.service]: metadata.labels?.[LABEL.service],
+    [LABEL.serviceUid]: metadata.labels?.[LABEL.serviceUid],
+    [LABEL.routingState]: pending,
+  };
+  const creator = metadata.annotations?.[STATE_ANNOTATION.lastModifier];
+  return {
+    apiVersion: SERVING_API_VERSION,
+    kind: "Revision",
+    metadata: {
+      name: nameOfLatestRevision(configuration),
+      namespace: metadata.namespace,
+      labels: Object.fromEntries(
+        Object.entries(labels).filter((entry): entry is [string, string] => entry[1] !== undefined),
+      ),
+      annotations: {
+        ...withoutTracking(spec.template.metadata?.annotations),
+        ...(creator === undefined ? {} : { [STATE_ANNOTATION.creator]: creator }),
+        [STATE_ANNOTATION.routingStateModified]: now,
+      },
+      ownerReferences: [controllerReference(configuration, "Configuration")],
+    },
+    spec: spec.template.spec,
+  };
+}
