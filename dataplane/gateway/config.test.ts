@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError, parseConfig } from "./config.ts";
+
+describe("parseConfig", () => {
+  it("fills in every default", () => {
+    expect(parseConfig({ POD_NAME: "gw-1" })).toMatchObject({
+      systemNamespace: "fairway-system",
+      podName: "gw-1",
+      externalPort: 8080,
+      internalPort: 8081,
+      adminPort: 9090,
+      queueLength: 1000,
+      accessLog: false,
+      autoscalerUrl: undefined,
+    });
+  });
+
+  it("reads trusted proxies as addresses and ranges", () => {
+    const { trustedProxies } = parseConfig({ TRUSTED_PROXIES: "10.0.0.0/8, 192.168.1.1,fd00::/8" });
+    expect(trustedProxies.check("10.1.2.3", "ipv4")).toBe(true);
+    expect(trustedProxies.check("192.168.1.2", "ipv4")).toBe(false);
+    expect(trustedProxies.check("fd00::1", "ipv6")).toBe(true);
+  });
+
+  it.each([
+    [{ EXTERNAL_PORT: "70000" }, /EXTERNAL_PORT: .*<=65535 \(got "70000"\)/],
+    [{ ACCESS_LOG: "yes" }, /ACCESS_LOG: .*\(got "yes"\)/],
+    [{ TRUSTED_PROXIES: "10.0.0.0/33" }, /TRUSTED_PROXIES: not an address or range \(got "10.0.0.0\/33"\)/],
+    [{ FAIRWAY_AUTOSCALER_URL: "nowhere" }, /FAIRWAY_AUTOSCALER_URL: .*\(got "nowhere"\)/],
+  ])("names the variable, the rule and the value: %j", (env, message) => {
+    expect(() => parseConfig(env)).toThrow(ConfigError);
+    expect(() => parseConfig(env)).toThrow(message);
+  });
+});

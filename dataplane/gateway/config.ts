@@ -1,0 +1,124 @@
+import { BlockList, isIP } from "node:net";
+import { hostname } from "node:os";
+import { z } from "zod";
+import { LOG_LEVELS, type LogLevel } from "../shared/logger.ts";
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const milliseconds = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
+const flag = (fallback: "true" | "false") =>
+  z
+    .enum(["true", "false"])
+    .default(fallback)
+    .transform(text => text === "true");
+
+/** The gateway's whole configuration: environment variables, parsed once at start. */
+const schema = z.object({
+  SYSTEM_NAMESPACE: z.string().min(1).default("fairway-system"),
+  /** This replica's name in its reports; the pod's name in a cluster. */
+  POD_NAME: z.string().min(1).optional(),
+  CLUSTER_DOMAIN: z.string().min(1).default("cluster.local"),
+  LISTEN_HOST: z.string().min(1).optional(),
+  EXTERNAL_PORT: port(8080),
+  INTERNAL_PORT: port(8081),
+  ADMIN_PORT: port(9090),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  /** One line for each request. */
+  ACCESS_LOG: flag("false"),
+  /** Addresses and CIDR ranges, comma-separated, whose X-Forwarded-* and Forwarded fields are believed and extended. */
+  TRUSTED_PROXIES: z.string().default(""),
+  /** Where reports go instead of the leader's published endpoint: for a gateway outside the cluster. */
+  FAIRWAY_AUTOSCALER_URL: z.url().optional(),
+  /** File with the token that reports carry; read again when it changes. */
+  REPORT_TOKEN_FILE: z.string().default("/var/run/secrets/kubernetes.io/serviceaccount/token"),
+  /** Requests that may wait for a place at one revision, unless its annotation says otherwise. */
+  QUEUE_LENGTH: z.coerce.number().int().min(0).max(100_000).default(1_000),
+  /** Longest wait for a place at a revision that is known to have failed: it may recover. */
+  FAILED_REVISION_WAIT_MS: milliseconds(5_000),
+  /** Bytes of all header fields of a request or an answer. */
+  MAX_HEADER_BYTES: z.coerce.number().int().min(8_192).max(1_048_576).default(65_536),
+  HEADERS_TIMEOUT_MS: z.coerce.number().int().min(100).default(15_000),
+  CLIENT_KEEP_ALIVE_MS: z.coerce.number().int().min(0).default(75_000),
+  CONNECT_TIMEOUT_MS: z.coerce.number().int().min(50).default(1_500),
+  /** At shutdown: how long new connections are still accepted while the endpoint is withdrawn. */
+  SHUTDOWN_DELAY_MS: milliseconds(5_000),
+  /** At shutdown: how long running requests may take to end. */
+  DRAIN_TIMEOUT_MS: milliseconds(300_000),
+});
+
+export interface GatewayConfig {
+  readonly systemNamespace: string;
+  readonly podName: string;
+  readonly clusterDomain: string;
+  readonly listenHost: string | undefined;
+  readonly externalPort: number;
+  readonly internalPort: number;
+  readonly adminPort: number;
+  readonly logLevel: LogLevel;
+  readonly accessLog: boolean;
+  readonly trustedProxies: BlockList;
+  readonly autoscalerUrl: string | undefined;
+  readonly reportTokenFile: string;
+  readonly queueLength: number;
+  readonly failedRevisionWaitMs: number;
+  readonly maxHeaderBytes: number;
+  readonly headersTimeoutMs: number;
+  readonly clientKeepAliveMs: number;
+  readonly connectTimeoutMs: number;
+  readonly shutdownDelayMs: number;
+  readonly drainTimeoutMs: number;
+}
+
+/** A variable of the environment has a value that is not allowed; the message names each variable, rule and value. */
+export class ConfigError extends Error {
+  readonly code = "CONFIG_INVALID";
+}
+
+/** Reads the configuration; throws `ConfigError`. */
+export function parseConfig(env: Readonly<Record<string, string | undefined>>): GatewayConfig {
+  const parsed = schema.safeParse(env);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map(issue => {
+      const name = issue.path.join(".");
+      return `${name}: ${issue.message} (got ${JSON.stringify(env[name])})`;
+    });
+    throw new ConfigError(`invalid configuration: ${problems.join("; ")}`);
+  }
+  const values = parsed.data;
+  return {
+    systemNamespace: values.SYSTEM_NAMESPACE,
+    podName: values.POD_NAME ?? hostname(),
+    clusterDomain: values.CLUSTER_DOMAIN,
+    listenHost: values.LISTEN_HOST,
+    externalPort: values.EXTERNAL_PORT,
+    internalPort: values.INTERNAL_PORT,
+    adminPort: values.ADMIN_PORT,
+    logLevel: values.LOG_LEVEL,
+    accessLog: values.ACCESS_LOG,
+    trustedProxies: parseAddresses("TRUSTED_PROXIES", values.TRUSTED_PROXIES),
+    autoscalerUrl: values.FAIRWAY_AUTOSCALER_URL,
+    reportTokenFile: values.REPORT_TOKEN_FILE,
+    queueLength: values.QUEUE_LENGTH,
+    failedRevisionWaitMs: values.FAILED_REVISION_WAIT_MS,
+    maxHeaderBytes: values.MAX_HEADER_BYTES,
+    headersTimeoutMs: values.HEADERS_TIMEOUT_MS,
+    clientKeepAliveMs: values.CLIENT_KEEP_ALIVE_MS,
+    connectTimeoutMs: values.CONNECT_TIMEOUT_MS,
+    shutdownDelayMs: values.SHUTDOWN_DELAY_MS,
+    drainTimeoutMs: values.DRAIN_TIMEOUT_MS,
+  };
+}
+
+function parseAddresses(name: string, text: string): BlockList {
+  const list = new BlockList();
+  for (const entry of text.split(",").map(part => part.trim())) {
+    if (entry === "") continue;
+    const [address = "", bits, ...rest] = entry.split("/");
+    const family = isIP(address);
+    const prefix = bits === undefined ? (family === 6 ? 128 : 32) : Number(bits);
+    const widest = family === 6 ? 128 : 32;
+    if (family === 0 || rest.length > 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > widest)
+      throw new ConfigError(`invalid configuration: ${name}: not an address or range (got ${JSON.stringify(entry)})`);
+    list.addSubnet(address, prefix, family === 6 ? "ipv6" : "ipv4");
+  }
+  return list;
+}
