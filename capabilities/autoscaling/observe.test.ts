@@ -1,7 +1,7 @@
 import type { V1Pod } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
 import type { Revision } from "../../api/serving/v1/types.ts";
-import { isReachable, lifecycleFromStatus, livePods, readyPods } from "./observe.ts";
+import { lifecycleFromStatus, livePods, readyPods } from "./observe.ts";
 
 function pod(name: string, ready: boolean, more: { deleting?: boolean; ip?: string } = {}): V1Pod {
   return {
@@ -15,19 +15,13 @@ function pod(name: string, ready: boolean, more: { deleting?: boolean; ip?: stri
 }
 
 function revision(
-  state: string | undefined,
   conditions: { type: string; status: string; reason?: string }[],
+  annotations: Record<string, string> = {},
 ): Revision {
   return {
-    metadata: {
-      name: "r",
-      namespace: "ns",
-      labels: state === undefined ? {} : { "serving.knative.dev/routingState": state },
-    },
+    metadata: { name: "r", namespace: "ns" },
     spec: { containers: [] },
-    status: {
-      conditions: conditions.map(c => ({ lastTransitionTime: "1970-01-01T00:00:10Z", ...c })),
-    },
+    status: { annotations, conditions: conditions.map(c => ({ lastTransitionTime: "1970-01-01T00:00:10Z", ...c })) },
   } as unknown as Revision;
 }
 
@@ -39,43 +33,37 @@ describe("readyPods", () => {
   });
 });
 
-describe("isReachable", () => {
-  it.each([
-    ["active", [], true],
-    ["reserve", [], false],
-    ["pending", [], true],
-    [undefined, [], true],
-    ["pending", [{ type: "ContainerHealthy", status: "False" }], false],
-    ["active", [{ type: "ContainerHealthy", status: "False" }], true],
-    ["pending", [{ type: "ResourcesAvailable", status: "Unknown" }], true],
-  ])("routing state %s with %j: %s", (state, conditions, expected) => {
-    expect(isReachable(revision(state, conditions))).toBe(expected);
-  });
-});
-
 describe("lifecycleFromStatus", () => {
   it("begins as activating without a status", () => {
-    expect(lifecycleFromStatus(revision("active", []), 99)).toEqual({
+    expect(lifecycleFromStatus(revision([]), 99)).toEqual({
       activity: { phase: "activating", sinceMs: 99 },
       initialScaleReached: false,
     });
   });
 
   it.each([
-    [{ status: "True" }, { activity: { phase: "active", sinceMs: 10_000 }, initialScaleReached: true }],
+    [{ status: "True" }, { phase: "active", sinceMs: 10_000 }],
     [
       { status: "False", reason: "NoTraffic" },
-      { activity: { phase: "inactive", sinceMs: 10_000, reason: "no-traffic" }, initialScaleReached: true },
+      { phase: "inactive", sinceMs: 10_000, reason: "no-traffic" },
     ],
     [
       { status: "False", reason: "TimedOut" },
-      { activity: { phase: "inactive", sinceMs: 10_000, reason: "timed-out" }, initialScaleReached: false },
+      { phase: "inactive", sinceMs: 10_000, reason: "timed-out" },
     ],
     [
       { status: "Unknown", reason: "Queued" },
-      { activity: { phase: "activating", sinceMs: 10_000 }, initialScaleReached: false },
+      { phase: "activating", sinceMs: 10_000 },
     ],
-  ])("goes on from Active %j", (active, expected) => {
-    expect(lifecycleFromStatus(revision("active", [{ type: "Active", ...active }]), 99)).toEqual(expected);
+  ])("goes on from Active %j", (active, activity) => {
+    const before = revision([{ type: "Active", ...active }]);
+    expect(lifecycleFromStatus(before, 99)).toEqual({ activity, initialScaleReached: false });
+  });
+
+  it("remembers that the initial scale was reached", () => {
+    const before = revision([{ type: "Active", status: "True" }], {
+      "autoscaling.fairway.dev/initial-scale-reached": "true",
+    });
+    expect(lifecycleFromStatus(before, 99).initialScaleReached).toBe(true);
   });
 });

@@ -1,8 +1,8 @@
 import type { V1Pod } from "@kubernetes/client-node";
 import { findCondition } from "../../api/conditions.ts";
-import { LABEL } from "../../api/labels.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import { initialLifecycleState, type LifecycleState } from "../../core/autoscaling/lifecycle.ts";
+import { initialScaleReached } from "../services/initial-scale.ts";
 
 /** A pod that takes requests now. */
 export interface ReadyPod {
@@ -27,39 +27,21 @@ export function livePods(pods: readonly V1Pod[]): number {
   return pods.filter(pod => pod.metadata?.deletionTimestamp === undefined).length;
 }
 
-/**
- * Whether some route may send requests to the revision. A revision not yet routed counts as reachable until its pods
- * are known to fail; one that a newer revision replaced does not.
- */
-export function isReachable(revision: Revision): boolean {
-  switch (revision.metadata.labels?.[LABEL.routingState]) {
-    case "active":
-      return true;
-    case "reserve":
-      return false;
-    default:
-      return !["ResourcesAvailable", "ContainerHealthy"].some(
-        type => findCondition(revision, type)?.status === "False",
-      );
-  }
-}
-
 /** Where the revision stood when an earlier leader decided: its Active condition. A new one is activating. */
 export function lifecycleFromStatus(revision: Revision, nowMs: number): LifecycleState {
   const active = findCondition(revision, "Active");
-  if (active === undefined) return initialLifecycleState(nowMs);
+  const reached = initialScaleReached(revision);
+  if (active === undefined) return { ...initialLifecycleState(nowMs), initialScaleReached: reached };
   const sinceMs = active.lastTransitionTime === undefined ? nowMs : new Date(active.lastTransitionTime).getTime();
-  switch (active.status) {
-    case "True":
-      return { activity: { phase: "active", sinceMs }, initialScaleReached: true };
-    case "False": {
-      const reason = active.reason === "TimedOut" ? "timed-out" : "no-traffic";
-      return { activity: { phase: "inactive", sinceMs, reason }, initialScaleReached: reason === "no-traffic" };
+  const activity = (): LifecycleState["activity"] => {
+    switch (active.status) {
+      case "True":
+        return { phase: "active", sinceMs };
+      case "False":
+        return { phase: "inactive", sinceMs, reason: active.reason === "TimedOut" ? "timed-out" : "no-traffic" };
+      default:
+        return { phase: "activating", sinceMs };
     }
-    default:
-      return {
-        activity: { phase: "activating", sinceMs },
-        initialScaleReached: findCondition(revision, "Ready")?.status === "True",
-      };
-  }
+  };
+  return { activity: activity(), initialScaleReached: reached };
 }

@@ -13,16 +13,9 @@ import {
   type ScaleOutcome,
 } from "../../core/autoscaling/scale-revision.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type {
-  ClusterWriter,
-  EventRecorder,
-  KubeObject,
-  Lister,
-  ObjectKey,
-  ReconcileResult,
-  Reconciler,
-} from "../runtime/types.ts";
-import { isReachable, lifecycleFromStatus, livePods, readyPods, type ReadyPod } from "./observe.ts";
+import type { ClusterWriter, KubeObject, Lister, ObjectKey, ReconcileResult, Reconciler } from "../runtime/types.ts";
+import { isReachable } from "../services/reachability.ts";
+import { lifecycleFromStatus, livePods, readyPods, type ReadyPod } from "./observe.ts";
 import type { ScalingBoard } from "./scaling-board.ts";
 
 /** What a revision asks for, from its annotations, its Service's, and config-autoscaler. */
@@ -49,7 +42,6 @@ export interface RevisionScalerDependencies {
   readonly collector: MetricCollector;
   readonly board: ScalingBoard;
   readonly writer: Pick<ClusterWriter, "applyPart">;
-  readonly events: EventRecorder;
   readonly clock: Pick<Clock, "nowMs">;
   /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
   readonly resolve: (revision: Revision, reachable: boolean) => ResolvedScaling;
@@ -113,7 +105,7 @@ export class RevisionScaler implements Reconciler {
     const key = revisionKey(namespace, object.name);
     const revision = revisions.get(object);
     if (revision === undefined || revision.metadata.deletionTimestamp !== undefined) {
-      this.#forget(key);
+      this.#forget(object, key);
       return {};
     }
     const deployment = deployments.get({ namespace, name: deploymentName(object.name) });
@@ -151,11 +143,11 @@ export class RevisionScaler implements Reconciler {
     if (wantedReplicas === 0 && pods.length === 0 && collector.release(key, nowMs)) this.#active.delete(key);
     else this.#active.set(key, object);
 
-    board.publish(key, {
+    board.publish(object, {
       mode: step.mode,
       activity: next.lifecycle.activity,
       wanted: step.wanted,
-      initialScaleReached: next.lifecycle.initialScaleReached,
+      note: note(outcome),
     });
     this.#deps.onDecision(key, { atMs: nowMs, spec, observation, outcome, replicasBefore, livePods: livePods(pods) });
     return step.recheckAtMs === undefined ? {} : { requeueAfterMs: Math.max(0, step.recheckAtMs - nowMs) };
@@ -170,11 +162,18 @@ export class RevisionScaler implements Reconciler {
     );
   }
 
-  #forget(key: string): void {
+  #forget(object: ObjectKey, key: string): void {
     this.#followed.delete(key);
     this.#active.delete(key);
     this.#deps.collector.unregister(key);
-    this.#deps.board.remove(key);
+    this.#deps.board.remove(object);
     this.#deps.onGone(key);
   }
+}
+
+/** What bounds the number, when a user can change it. */
+function note(outcome: ScaleOutcome): string | undefined {
+  if (outcome.step.bound === "max-scale") return `at max scale: ${outcome.desired} pods are wanted`;
+  if (!outcome.decision.valid && outcome.desired !== undefined) return `held without data: ${outcome.decision.reason}`;
+  return undefined;
 }

@@ -1,44 +1,37 @@
 import type { Activity, PathMode } from "../../core/autoscaling/lifecycle.ts";
+import { keyText } from "../runtime/resource.ts";
+import type { ObjectKey } from "../runtime/types.ts";
+import type { RevisionScaling } from "../services/revision-scaling.ts";
 
-/** What the autoscaler last decided for one revision, as other capabilities see it. */
+/** What the autoscaler last decided for one revision, as the reconcilers of status and endpoints see it. */
 export interface RevisionScale {
-  /** Whether the revision's public Service leads to the gateways or straight to its pods. */
   readonly mode: PathMode;
   readonly activity: Activity;
-  /** Pods wanted; undefined before the first decision. */
   readonly wanted: number | undefined;
-  readonly initialScaleReached: boolean;
-}
-
-/** Read side, for the reconcilers that write status and endpoints. Keys are `namespace/revision`. */
-export interface ScalingView {
-  /** Undefined until the autoscaler has seen the revision. */
-  get(key: string): RevisionScale | undefined;
-  /** `listener` hears keys whose scale changed, on the event loop; it must only enqueue. */
-  onChange(listener: (key: string) => void): void;
+  readonly note?: string | undefined;
 }
 
 /** In memory, in the leading operator: a new leader decides afresh from the objects. */
-export class ScalingBoard implements ScalingView {
+export class ScalingBoard implements RevisionScaling {
   readonly #scales = new Map<string, RevisionScale>();
-  readonly #listeners: ((key: string) => void)[] = [];
+  readonly #listeners: ((revision: ObjectKey) => void)[] = [];
 
-  get(key: string): RevisionScale | undefined {
-    return this.#scales.get(key);
+  get(revision: ObjectKey): RevisionScale | undefined {
+    return this.#scales.get(keyText(revision));
   }
 
-  onChange(listener: (key: string) => void): void {
+  onChange(listener: (revision: ObjectKey) => void): void {
     this.#listeners.push(listener);
   }
 
-  publish(key: string, scale: RevisionScale): void {
-    const before = this.#scales.get(key);
-    this.#scales.set(key, scale);
-    if (before === undefined || !equal(before, scale)) for (const listener of this.#listeners) listener(key);
+  publish(revision: ObjectKey, scale: RevisionScale): void {
+    const before = this.#scales.get(keyText(revision));
+    this.#scales.set(keyText(revision), scale);
+    if (before === undefined || !equal(before, scale)) for (const listener of this.#listeners) listener(revision);
   }
 
-  remove(key: string): void {
-    this.#scales.delete(key);
+  remove(revision: ObjectKey): void {
+    this.#scales.delete(keyText(revision));
   }
 
   clear(): void {
@@ -50,7 +43,7 @@ function equal(a: RevisionScale, b: RevisionScale): boolean {
   return (
     a.mode === b.mode &&
     a.wanted === b.wanted &&
-    a.initialScaleReached === b.initialScaleReached &&
+    a.note === b.note &&
     a.activity.phase === b.activity.phase &&
     a.activity.sinceMs === b.activity.sinceMs
   );

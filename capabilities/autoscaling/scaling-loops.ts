@@ -1,4 +1,4 @@
-import type { MetricCollector} from "../../core/autoscaling/collector.ts";
+import type { MetricCollector } from "../../core/autoscaling/collector.ts";
 import { type PodReading } from "../../core/autoscaling/collector.ts";
 import { TICK_MS } from "../../core/autoscaling/kpa.ts";
 import { sampleSize, scrapeOrder } from "../../core/autoscaling/sampling.ts";
