@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import {
   FLOW_CONTROL_GROUP,
   FlowSchemaSchema,
@@ -145,6 +145,7 @@ export const KINDS: readonly KindDefinition[] = [
 export function toCustomResourceDefinition(definition: KindDefinition): object {
   const { group, version, kind, plural, shortNames, categories, scope, labels, schema, columns } = definition;
   const structural = toStructuralSchema(schema);
+  const required = structural.required?.filter(name => name !== "metadata") ?? [];
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -178,7 +179,7 @@ export function toCustomResourceDefinition(definition: KindDefinition): object {
               ...structural,
               // The API server owns the schema of metadata and refuses another.
               properties: { ...structural.properties, metadata: { type: "object" } },
-              required: structural.required?.filter(name => name !== "metadata"),
+              ...(required.length === 0 ? { required: undefined } : { required }),
             },
           },
         },
