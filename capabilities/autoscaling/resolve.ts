@@ -1,11 +1,7 @@
 import type { AutoscalerConfig } from "../../api/config/autoscaler.ts";
 import { parseRevisionAutoscaling } from "../../api/autoscaling.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
-import {
-  resolveKpaSpec,
-  resolveLifecycleSpec,
-  type AutoscalerConfig as CoreConfig,
-} from "../../core/autoscaling/config.ts";
+import { resolveKpaSpec, resolveLifecycleSpec } from "../../core/autoscaling/config.ts";
 import type { ResolvedScaling } from "./revision-scaler.ts";
 
 /** What decides about a revision beside the revision itself. */
@@ -23,12 +19,11 @@ export interface ScalingSources {
 export function resolveScaling(revision: Revision, reachable: boolean, sources: ScalingSources): ResolvedScaling {
   const { config, progressDeadlineMs, serviceAnnotations, trafficPercent } = sources;
   const { scaling } = parseRevisionAutoscaling(revision.metadata.annotations, serviceAnnotations, trafficPercent);
-  const core = coreConfig(config);
-  const kpa = resolveKpaSpec(core, scaling, revision.spec.containerConcurrency ?? 0, reachable);
+  const kpa = resolveKpaSpec(config, scaling, revision.spec.containerConcurrency ?? 0, reachable);
   return {
     spec: {
       policy: { kind: "kpa", kpa },
-      lifecycle: resolveLifecycleSpec(core, scaling, reachable, progressDeadlineMs),
+      lifecycle: resolveLifecycleSpec(config, scaling, reachable, progressDeadlineMs),
     },
     windows: {
       aggregation: kpa.aggregation,
@@ -37,8 +32,4 @@ export function resolveScaling(revision: Revision, reachable: boolean, sources: 
       scraped: kpa.targetBurstCapacity !== -1,
     },
   };
-}
-
-function coreConfig({ rpsTargetDefault, ...config }: AutoscalerConfig): CoreConfig {
-  return { ...config, requestsPerSecondTargetDefault: rpsTargetDefault };
 }
