@@ -1,0 +1,74 @@
+import type { RevisionTrouble } from "./revisions/revision-settings.ts";
+
+/** No route has the host the client asked for. */
+export class RouteNotFoundError extends Error {
+  readonly code = "ROUTE_NOT_FOUND";
+  constructor(host: string) {
+    super(`no service is routed for host ${JSON.stringify(host)}`);
+    this.name = "RouteNotFoundError";
+  }
+}
+
+/** The request is one that a gateway does not forward. */
+export class BadRequestError extends Error {
+  readonly code = "BAD_REQUEST";
+  constructor(message: string) {
+    super(message);
+    this.name = "BadRequestError";
+  }
+}
+
+/** No room to wait for a place at the revision. */
+export class RevisionQueueFullError extends Error {
+  readonly code = "QUEUE_FULL";
+  readonly retryAfterS: number;
+  constructor(revision: string, waiting: number, limit: number, retryAfterS: number) {
+    super(`queue full: ${waiting} requests wait for a place at revision ${revision}, limit ${limit}`);
+    this.name = "RevisionQueueFullError";
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** All places stayed busy. */
+export class PlaceTimeoutError extends Error {
+  readonly code = "PLACE_TIMEOUT";
+  readonly retryAfterS: number;
+  constructor(revision: string, places: number, waitedMs: number, retryAfterS: number) {
+    super(`all ${places} places at revision ${revision} stayed busy for ${Math.round(waitedMs)} ms`);
+    this.name = "PlaceTimeoutError";
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** No pod became ready. */
+export class NoPodError extends Error {
+  readonly code = "NO_POD";
+  readonly retryAfterS: number;
+  constructor(revision: string, waitedMs: number, trouble: RevisionTrouble | undefined, retryAfterS: number) {
+    const why = trouble === undefined ? "" : `: ${trouble.reason}: ${trouble.message}`;
+    super(`no pod of revision ${revision} became ready within ${Math.round(waitedMs)} ms${why}`);
+    this.name = "NoPodError";
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** The revision has failed and has no pod that serves. */
+export class RevisionFailedError extends Error {
+  readonly code = "REVISION_FAILED";
+  readonly retryAfterS: number;
+  constructor(revision: string, trouble: RevisionTrouble, retryAfterS: number) {
+    super(`revision ${revision} cannot serve: ${trouble.reason}: ${trouble.message}`);
+    this.name = "RevisionFailedError";
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** The revision was deleted while the request waited. */
+export class RevisionGoneError extends Error {
+  readonly code = "REVISION_GONE";
+  readonly retryAfterS = 1;
+  constructor(revision: string) {
+    super(`revision ${revision} was deleted`);
+    this.name = "RevisionGoneError";
+  }
+}

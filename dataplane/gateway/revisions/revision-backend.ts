@@ -1,0 +1,404 @@
+import type { RevisionHint } from "../../../api/wire/stats.ts";
+import type { FlowHash } from "../../../core/flowcontrol/flow-hash.ts";
+import { PlaceQueue, type PlaceQueueConfig, type PlaceTicket } from "../../../core/flowcontrol/place-queue.ts";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { ConcurrencyMeter } from "../../shared/concurrency-meter.ts";
+import { ClientGoneError } from "../../shared/http/relay.ts";
+import type { Upstream } from "../../shared/http/upstream.ts";
+import {
+  NoPodError,
+  PlaceTimeoutError,
+  RevisionFailedError,
+  RevisionGoneError,
+  RevisionQueueFullError,
+} from "../errors.ts";
+import { choosePod } from "./balancer.ts";
+import { Pod, type Endpoint } from "./pod.ts";
+import type { RevisionSettings } from "./revision-settings.ts";
+
+/** How a request takes part in the queue for a place. */
+export interface FlowPlace {
+  readonly level: string;
+  readonly flow: FlowHash;
+}
+
+/** The client's side of a wait: a subset of `Exchange`. */
+export interface WaitingClient {
+  readonly gone: boolean;
+  onGone(callback: (() => void) | undefined): void;
+}
+
+/** A place at a pod. Released exactly once, in `finally`. */
+export interface Place {
+  readonly pod: Pod;
+  /** How long the request waited for it. */
+  readonly waitedMs: number;
+  release(): void;
+}
+
+export interface BackendOptions {
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly settings: RevisionSettings;
+  /** How long a request waits at a revision that has failed. */
+  readonly failedWaitMs: number;
+  readonly connect: (address: string, protocol: RevisionSettings["protocol"]) => Upstream;
+  /** Hears that requests wait and no pod takes any. Called at each such arrival; must not block. */
+  readonly onWaitingAtZero: (backend: RevisionBackend) => void;
+  /** Hears when somebody begins to wait, and when pods change while somebody does. */
+  readonly onWaiting: (backend: RevisionBackend) => void;
+}
+
+const QUEUES = 64;
+const HAND_SIZE = 8;
+const LONGEST_RETRY_AFTER_S = 30;
+
+interface Waiting {
+  readonly client: WaitingClient;
+  readonly arrivedMs: number;
+  place: HeldPlace | undefined;
+  resolve: ((place: Place) => void) | undefined;
+  reject: ((error: Error) => void) | undefined;
+}
+type Ticket = PlaceTicket<Waiting>;
+
+/**
+ * One revision at this gateway: its pods, its places, who waits for one, and what it measured. A cold start is the
+ * queue with no places.
+ *
+ * The number of places is what is held plus what is free at pods that take requests; so places held at pods that went
+ * away never keep free ones from being used.
+ */
+export class RevisionBackend {
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly meter: ConcurrencyMeter;
+  readonly #options: BackendOptions;
+  readonly #queue: PlaceQueue<Waiting>;
+  readonly #pods = new Map<string, Pod>();
+  #settings: RevisionSettings;
+  #endpoints: readonly Endpoint[] = [];
+  #hint: RevisionHint | undefined;
+  #preferred: Pod[] = [];
+  #demoted: Pod[] = [];
+  #expiry: { readonly timer: Timer; readonly dueMs: number } | undefined;
+  #grantedRate = new GrantRate();
+  #removed = false;
+  /** False until its Revision was seen. */
+  known = false;
+
+  constructor(options: BackendOptions) {
+    this.#options = options;
+    this.namespace = options.namespace;
+    this.name = options.name;
+    this.key = `${options.namespace}/${options.name}`;
+    this.meter = new ConcurrencyMeter(options.clock.nowMs());
+    this.#settings = options.settings;
+    this.#queue = new PlaceQueue(this.#queueConfig(), 0);
+  }
+
+  get settings(): RevisionSettings {
+    return this.#settings;
+  }
+
+  get waiting(): number {
+    return this.#queue.waiting;
+  }
+
+  get inFlight(): number {
+    return this.#queue.inUse;
+  }
+
+  get capacity(): number {
+    return this.#queue.capacity;
+  }
+
+  get pods(): readonly Pod[] {
+    return [...this.#pods.values()];
+  }
+
+  /** True when at least one pod takes requests, busy or not. */
+  get hasRoutablePod(): boolean {
+    return this.#preferred.length + this.#demoted.length > 0;
+  }
+
+  /** Pods that have an address but never were ready: worth asking directly. */
+  get startingPods(): Pod[] {
+    return [...this.#pods.values()].filter(pod => pod.state === "starting");
+  }
+
+  /**
+   * A place for one request: at once when one is free (then not a promise), else when its turn comes. Waiting ends with the
+   * client, at its bound, or when there is nothing to wait for.
+   *
+   * @throws (or rejects with) RevisionQueueFullError, PlaceTimeoutError, NoPodError, RevisionFailedError,
+   *   RevisionGoneError, ClientGoneError
+   * @param arrivedMs when the request came: an attempt at another pod does not get a wait of its own
+   */
+  acquire(client: WaitingClient, flow: FlowPlace, arrivedMs: number): Place | Promise<Place> {
+    const { clock } = this.#options;
+    const nowMs = clock.nowMs();
+    if (this.#removed) throw new RevisionGoneError(this.key);
+    const waiting: Waiting = { client, arrivedMs, place: undefined, resolve: undefined, reject: undefined };
+    const maxWaitMs = Math.max(0, arrivedMs + this.#maxWaitMs() - nowMs);
+    const result = this.#queue.enqueue({ level: flow.level, flow: flow.flow, maxWaitMs, payload: waiting }, nowMs);
+    if (result.kind === "rejected") throw this.#queueFull();
+    result.displaced?.payload.reject?.(this.#queueFull());
+    const { ticket } = result;
+    this.#grant(nowMs);
+    if (waiting.place !== undefined) return waiting.place;
+
+    return new Promise<Place>((resolve, reject) => {
+      const leave = (): void => client.onGone(undefined);
+      waiting.resolve = place => {
+        leave();
+        resolve(place);
+      };
+      waiting.reject = error => {
+        leave();
+        reject(error);
+      };
+      client.onGone(() => {
+        this.#queue.cancel(ticket);
+        reject(new ClientGoneError());
+      });
+      this.#armExpiry();
+      if (!this.hasRoutablePod) this.#options.onWaitingAtZero(this);
+      this.#options.onWaiting(this);
+    });
+  }
+
+  /** Takes on what its Revision says now. A failure ends the waits of those who came before it. */
+  configure(settings: RevisionSettings): void {
+    const before = this.#settings;
+    this.#settings = settings;
+    this.known = true;
+    this.#queue.configure(this.#queueConfig());
+    if (before.protocol === settings.protocol) this.#limitPods();
+    else {
+      // Pods that were seen before their Revision are spoken to differently from now on.
+      for (const pod of this.#pods.values()) this.#forget(pod);
+      this.setEndpoints(this.#endpoints);
+    }
+    const failure = settings.failed;
+    const isNews =
+      failure !== undefined && (before.failed?.reason !== failure.reason || before.failed.message !== failure.message);
+    if (isNews && !this.hasRoutablePod)
+      this.#rejectAll(() => new RevisionFailedError(this.key, failure, this.#retryAfterS()));
+  }
+
+  /** Takes on the autoscaler's advice; undefined: none (any more). */
+  advise(hint: RevisionHint | undefined): void {
+    if (hint === undefined && this.#hint === undefined) return;
+    this.#hint = hint;
+    this.#limitPods();
+  }
+
+  /** Takes on the pods that there are now. */
+  setEndpoints(endpoints: readonly Endpoint[]): void {
+    this.#endpoints = endpoints;
+    const present = new Set<string>();
+    for (const endpoint of endpoints) {
+      let pod = this.#pods.get(endpoint.address);
+      if (pod !== undefined && pod.uid !== endpoint.podUid) {
+        this.#forget(pod);
+        pod = undefined;
+      }
+      present.add(endpoint.address);
+      if (pod === undefined) {
+        if (endpoint.terminating) continue;
+        const upstream = this.#options.connect(endpoint.address, this.#settings.protocol);
+        pod = new Pod(endpoint, upstream, this.#limitOf(endpoint.podName));
+        this.#pods.set(endpoint.address, pod);
+      }
+      if (endpoint.terminating) this.#forget(pod);
+      else if (endpoint.ready) pod.state = "ready";
+      else if (pod.state === "ready" && !pod.readyByProbe) pod.state = "unready";
+      if (endpoint.ready) pod.readyByProbe = false;
+    }
+    for (const [address, pod] of this.#pods) if (!present.has(address)) this.#forget(pod);
+    this.#recount();
+    if (this.waiting > 0) this.#options.onWaiting(this);
+  }
+
+  /** A pod that never was ready answered for itself. */
+  readyByProbe(pod: Pod): void {
+    if (pod.state !== "starting") return;
+    pod.state = "ready";
+    pod.readyByProbe = true;
+    this.#recount();
+  }
+
+  /** A pod took no connection: others are used for a while. */
+  refusedBy(pod: Pod): void {
+    const { clock } = this.#options;
+    const durationMs = pod.refused(clock.nowMs());
+    this.#recount();
+    clock.after(durationMs, () => this.#recount());
+    if (!this.hasRoutablePod) this.#options.onWaitingAtZero(this);
+  }
+
+  /** The Revision was deleted. */
+  remove(): void {
+    this.#removed = true;
+    this.#rejectAll(() => new RevisionGoneError(this.key));
+    for (const pod of this.#pods.values()) this.#forget(pod);
+    this.#recount();
+    if (this.#expiry !== undefined) this.#options.clock.cancel(this.#expiry.timer);
+  }
+
+  #queueConfig(): PlaceQueueConfig {
+    return {
+      policy: this.#settings.queuePolicy,
+      maxWaiting: this.#settings.queueLength,
+      maxWaitMs: this.#maxWaitMs(),
+      levels: new Map(),
+      queues: QUEUES,
+      handSize: HAND_SIZE,
+    };
+  }
+
+  #maxWaitMs(): number {
+    const { maxWaitMs, timeouts, failed } = this.#settings;
+    const ordinaryMs = maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? timeouts.wholeMs;
+    const isHopeless = failed !== undefined && !this.hasRoutablePod;
+    return isHopeless ? Math.min(ordinaryMs, this.#options.failedWaitMs) : ordinaryMs;
+  }
+
+  #limitOf(podName: string): number {
+    return Math.min(this.#settings.podConcurrency, this.#hint?.podConcurrency[podName] ?? Infinity);
+  }
+
+  #limitPods(): void {
+    for (const pod of this.#pods.values()) pod.limit = this.#limitOf(pod.name);
+    this.#recount();
+  }
+
+  /** Counts places and pods anew after anything about the pods changed. */
+  #recount(): void {
+    const nowMs = this.#options.clock.nowMs();
+    const demoted = this.#hint?.demotedPods;
+    this.#preferred = [];
+    this.#demoted = [];
+    for (const pod of this.#pods.values()) {
+      if (!pod.isRoutable(nowMs)) continue;
+      pod.demoted = demoted?.includes(pod.name) ?? false;
+      (pod.demoted ? this.#demoted : this.#preferred).push(pod);
+    }
+    this.#setCapacity();
+    this.#grant(nowMs);
+  }
+
+  #setCapacity(): void {
+    let free = 0;
+    for (const pod of this.#preferred) free += Math.max(0, pod.limit - pod.inFlight);
+    for (const pod of this.#demoted) free += Math.max(0, pod.limit - pod.inFlight);
+    this.#queue.setCapacity(this.#queue.inUse + free);
+  }
+
+  #grant(nowMs: number): void {
+    for (let ticket = this.#queue.takeNext(nowMs); ticket !== undefined; ticket = this.#queue.takeNext(nowMs)) {
+      const { random } = this.#options;
+      const pod = choosePod(this.#preferred, random) ?? choosePod(this.#demoted, random);
+      if (pod === undefined) throw new Error(`revision ${this.key}: a place was given and no pod has room`);
+      pod.inFlight++;
+      this.#grantedRate.count(nowMs);
+      const place = new HeldPlace(pod, nowMs - ticket.payload.arrivedMs, () => this.#release(ticket, pod));
+      ticket.payload.place = place;
+      ticket.payload.resolve?.(place);
+    }
+  }
+
+  #release(ticket: Ticket, pod: Pod): void {
+    const nowMs = this.#options.clock.nowMs();
+    pod.inFlight--;
+    this.#queue.release(ticket, nowMs);
+    const isFreeAgain = pod.isRoutable(nowMs) && pod.inFlight < pod.limit;
+    if (!isFreeAgain) this.#setCapacity();
+    if (this.#queue.waiting > 0) this.#grant(nowMs);
+  }
+
+  #forget(pod: Pod): void {
+    pod.state = "gone";
+    pod.upstream.close();
+    this.#pods.delete(pod.address);
+  }
+
+  #rejectAll(error: () => Error): void {
+    for (const ticket of this.#queue.expire(Infinity)) ticket.payload.reject?.(error());
+  }
+
+  #armExpiry(): void {
+    const { clock } = this.#options;
+    const dueMs = this.#queue.nextExpiryMs();
+    if (dueMs === undefined || (this.#expiry !== undefined && this.#expiry.dueMs <= dueMs)) return;
+    if (this.#expiry !== undefined) clock.cancel(this.#expiry.timer);
+    this.#expiry = { dueMs, timer: clock.after(Math.max(0, dueMs - clock.nowMs()), this.#expire) };
+  }
+
+  readonly #expire = (): void => {
+    this.#expiry = undefined;
+    const nowMs = this.#options.clock.nowMs();
+    for (const ticket of this.#queue.expire(nowMs)) {
+      const waitedMs = nowMs - ticket.payload.arrivedMs;
+      ticket.payload.reject?.(this.#waitedInVain(waitedMs));
+    }
+    this.#armExpiry();
+  };
+
+  #waitedInVain(waitedMs: number): Error {
+    if (this.hasRoutablePod) return new PlaceTimeoutError(this.key, this.capacity, waitedMs, this.#retryAfterS());
+    const { failed, trouble } = this.#settings;
+    if (failed !== undefined) return new RevisionFailedError(this.key, failed, this.#retryAfterS());
+    return new NoPodError(this.key, waitedMs, trouble, this.#retryAfterS());
+  }
+
+  #queueFull(): Error {
+    return new RevisionQueueFullError(this.key, this.waiting, this.#settings.queueLength, this.#retryAfterS());
+  }
+
+  /** The time until those who wait now would be served at the rate of late. */
+  #retryAfterS(): number {
+    const rate = this.#grantedRate.perSecond(this.#options.clock.nowMs());
+    if (rate === 0) return this.waiting > 0 ? LONGEST_RETRY_AFTER_S : 1;
+    return Math.min(LONGEST_RETRY_AFTER_S, Math.max(1, Math.ceil(this.waiting / rate)));
+  }
+}
+
+class HeldPlace implements Place {
+  readonly pod: Pod;
+  readonly waitedMs: number;
+  #release: (() => void) | undefined;
+
+  constructor(pod: Pod, waitedMs: number, release: () => void) {
+    this.pod = pod;
+    this.waitedMs = waitedMs;
+    this.#release = release;
+  }
+
+  release(): void {
+    const release = this.#release;
+    this.#release = undefined;
+    release?.();
+  }
+}
+
+/** Places given per second, over the last ten seconds or so. */
+class GrantRate {
+  #rate = 0;
+  #lastMs = -Infinity;
+  static readonly #windowMs = 10_000;
+
+  count(nowMs: number): void {
+    this.#rate = this.perSecond(nowMs) + 1000 / GrantRate.#windowMs;
+    this.#lastMs = nowMs;
+  }
+
+  perSecond(nowMs: number): number {
+    return this.#rate * Math.exp(-(nowMs - this.#lastMs) / GrantRate.#windowMs);
+  }
+}

@@ -1,0 +1,95 @@
+import { FLOW_CONTROL, getAnnotation, type Annotations } from "../../../api/annotations.ts";
+import { LABEL } from "../../../api/labels.ts";
+import { parseDurationMs } from "../../../api/meta/go-format.ts";
+import type { Condition } from "../../../api/meta/status.ts";
+import type { Revision } from "../../../api/serving/v1/types.ts";
+import type { PlacePolicy } from "../../../core/flowcontrol/place-queue.ts";
+import type { RelayTimeouts } from "../../shared/http/relay.ts";
+
+/** Why a revision cannot serve, as its conditions say. */
+export interface RevisionTrouble {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the gateway goes by for one revision. */
+export interface RevisionSettings {
+  readonly service: string;
+  readonly protocol: "h1" | "h2c";
+  /** Requests one pod takes at a time; Infinity for no limit. */
+  readonly podConcurrency: number;
+  readonly timeouts: RelayTimeouts;
+  /** Requests that may wait for a place here. */
+  readonly queueLength: number;
+  /** Longest wait for a place by the annotation; absent: as the autoscaler hints, else the revision's own timeout. */
+  readonly maxWaitMs?: number;
+  readonly queuePolicy: PlacePolicy;
+  /** Set while the revision has failed (Ready is False). */
+  readonly failed?: RevisionTrouble;
+  /** What keeps it from having ready pods, failed or not yet: explains a wait that was in vain. */
+  readonly trouble?: RevisionTrouble;
+}
+
+export interface SettingsDefaults {
+  readonly queueLength: number;
+}
+
+const DEFAULT_TIMEOUT_SECONDS = 300;
+
+/** Before the Revision itself is seen. */
+export function unknownRevision(defaults: SettingsDefaults): RevisionSettings {
+  return {
+    service: "",
+    protocol: "h1",
+    podConcurrency: Infinity,
+    timeouts: { wholeMs: DEFAULT_TIMEOUT_SECONDS * 1000, responseStartMs: 0, idleMs: 0 },
+    queueLength: defaults.queueLength,
+    queuePolicy: "fair",
+  };
+}
+
+/** @param service annotations of the Route, which carry those set on the Service; they win over the revision's */
+export function revisionSettings(
+  revision: Revision,
+  service: Annotations | undefined,
+  defaults: SettingsDefaults,
+): RevisionSettings {
+  const { spec, status, metadata } = revision;
+  const read = (definition: (typeof FLOW_CONTROL)[keyof typeof FLOW_CONTROL]): string | undefined =>
+    (getAnnotation(service, definition) ?? getAnnotation(metadata.annotations, definition))?.value;
+
+  // Admission has refused wrong values; what got past it counts as absent.
+  const queueLength = Number(read(FLOW_CONTROL.queueLength) ?? Number.NaN);
+  const maxWaitMs = parseDurationMs(read(FLOW_CONTROL.maxWait) ?? "");
+  const failed = status?.conditions?.find(condition => condition.type === "Ready" && condition.status === "False");
+  const trouble =
+    failed ??
+    status?.conditions?.find(
+      condition => condition.status !== "True" && condition.type !== "Active" && (condition.message ?? "") !== "",
+    );
+  const limit = spec.containerConcurrency ?? 0;
+  return {
+    service: metadata.labels?.[LABEL.service] ?? "",
+    protocol: isH2c(revision) ? "h2c" : "h1",
+    podConcurrency: limit > 0 ? limit : Infinity,
+    timeouts: {
+      wholeMs: (spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+      responseStartMs: (spec.responseStartTimeoutSeconds ?? 0) * 1000,
+      idleMs: (spec.idleTimeoutSeconds ?? 0) * 1000,
+    },
+    queueLength: Number.isInteger(queueLength) && queueLength >= 0 ? queueLength : defaults.queueLength,
+    ...(maxWaitMs !== undefined && maxWaitMs >= 0 ? { maxWaitMs } : {}),
+    queuePolicy: read(FLOW_CONTROL.queuePolicy) === "fifo" ? "fifo" : "fair",
+    ...(failed === undefined ? {} : { failed: troubleOf(failed) }),
+    ...(trouble === undefined ? {} : { trouble: troubleOf(trouble) }),
+  };
+}
+
+/** The port that takes the requests is named `h2c` for HTTP/2. */
+function isH2c(revision: Revision): boolean {
+  return revision.spec.containers?.some(container => container.ports?.some(port => port.name === "h2c")) ?? false;
+}
+
+function troubleOf(condition: Condition): RevisionTrouble {
+  return { reason: condition.reason ?? "Unknown", message: condition.message ?? "" };
+}
