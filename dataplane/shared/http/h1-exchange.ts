@@ -53,6 +53,10 @@ export class H1Exchange implements Exchange {
     // A request that fails says so by "close" as well; without a listener the error would end the process.
     req.on("error", ignore);
     res.on("error", ignore);
+    if (this.upgrade) {
+      req.socket.on("readable", this.#watch);
+      req.socket.once("end", this.#onEarlyEnd);
+    }
   }
 
   get method(): string {
@@ -139,9 +143,21 @@ export class H1Exchange implements Exchange {
     if (!this.upgrade || this.#tookOver || this.responded || this.#gone) return undefined;
     this.#tookOver = true;
     const { socket } = this.#req;
+    socket.off("readable", this.#watch);
+    socket.off("end", this.#onEarlyEnd);
     this.#res.detachSocket(socket);
     return { socket, head: this.#extras.head ?? Buffer.alloc(0) };
   }
+
+  /** Only who reads from a connection sees its end. What has come stays in the connection's buffer. */
+  readonly #watch = (): void => {
+    const { socket } = this.#req;
+    if (socket.readableLength === 0) socket.read();
+  };
+
+  readonly #onEarlyEnd = (): void => {
+    if (!this.responded) this.#req.socket.destroy();
+  };
 
   readonly #onFirstRead = (): void => {
     if (this.#extras.expectsContinue !== true || this.responded || this.#continued) return;

@@ -1,10 +1,9 @@
 import { createServer as createH1Server, ServerResponse, type IncomingMessage, type Server } from "node:http";
-import { createServer as createH2Server, type ServerHttp2Session } from "node:http2";
+import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Exchange } from "./exchange.ts";
 import { H1Exchange } from "./h1-exchange.ts";
-import { H2Exchange } from "./h2-exchange.ts";
 
 /** Bounds of what a client may do before its request is understood. */
 export interface ListenerLimits {
@@ -104,28 +103,19 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     options.onExchange(made);
   });
 
-  const h2 = createH2Server({
-    settings: {
-      maxConcurrentStreams: limits.maxStreamsPerConnection,
-      maxHeaderListSize: limits.maxHeaderBytes,
-      enablePush: false,
-    },
-    maxHeaderListPairs: 2_000,
-  });
-  h2.on("session", session => {
+  const onSession = (session: ServerHttp2Session): void => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
-    session.on("error", () => session.destroy());
-    session.setTimeout(limits.keepAliveMs, () => session.close());
     if (stage !== "open") session.goaway();
-  });
-  h2.on("stream", (stream, headers, flags, rawHeaders) => {
-    if (headers[":method"] === "CONNECT") {
-      stream.respond({ ":status": 405 }, { endStream: true });
-      return;
-    }
-    exchange(new H2Exchange(stream, headers, flags, rawHeaders));
-  });
+  };
+  // HTTP/2 is loaded for the first who speaks it: that takes a while, which a program that starts in a hurry has not.
+  let h2: Promise<Http2Server> | undefined;
+  const serveH2 = async (socket: Socket): Promise<void> => {
+    h2 ??= import("./h2-server.ts").then(({ makeH2Server }) =>
+      makeH2Server({ limits, onSession, onExchange: exchange }),
+    );
+    (await h2).emit("connection", socket);
+  };
 
   // The HTTP/1 server owns the port; its own connection handler runs for what is not HTTP/2.
   const h1Connection = h1.listeners("connection") as ((socket: Socket) => void)[];
@@ -134,7 +124,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     tellApart(socket, limits.headersTimeoutMs, isH2 => {
-      if (isH2) h2.emit("connection", socket);
+      if (isH2) void serveH2(socket);
       else for (const listener of h1Connection) listener.call(h1, socket);
     });
   });

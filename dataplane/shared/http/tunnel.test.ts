@@ -6,7 +6,7 @@ import { systemClock } from "../clock.ts";
 import { FakeClock } from "../testing/fake-clock.ts";
 import { endToEndHeaders } from "./hop-by-hop.ts";
 import { startListener, type Listener } from "./listener.ts";
-import { UpstreamError, UpstreamTimeoutError } from "./relay.ts";
+import { ClientGoneError, UpstreamError, UpstreamTimeoutError } from "./relay.ts";
 import { tunnel, type TunnelOptions, type TunnelResult } from "./tunnel.ts";
 
 const host = "127.0.0.1";
@@ -129,5 +129,24 @@ describe("tunnel", () => {
     clock.advance(5000);
     await expect(outcome).rejects.toThrow(UpstreamTimeoutError);
     client.terminate();
+  });
+
+  it("cancels at the app when the client leaves first", async () => {
+    const app = createServer();
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+    app.on("upgrade", (_req, socket) => {
+      socket.on("error", () => undefined);
+      socket.on("end", () => resolve());
+      socket.resume();
+      arrive();
+    });
+    const { listener, outcome } = await startProxy(await startApp(app));
+    const client = new WebSocket(`ws://${host}:${listener.port}/`);
+    client.on("error", () => undefined);
+    await arrived;
+    client.terminate();
+    await expect(outcome).rejects.toThrow(ClientGoneError);
+    await closed;
   });
 });

@@ -1,0 +1,35 @@
+import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import type { Exchange } from "./exchange.ts";
+import { H2Exchange } from "./h2-exchange.ts";
+import type { ListenerLimits } from "./listener.ts";
+
+export interface H2ServerOptions {
+  readonly limits: ListenerLimits;
+  readonly onSession: (session: ServerHttp2Session) => void;
+  readonly onExchange: (exchange: Exchange) => void;
+}
+
+/** A server of HTTP/2 without TLS that has no port of its own: connections come to it by its event `connection`. */
+export function makeH2Server({ limits, onSession, onExchange }: H2ServerOptions): Http2Server {
+  const server = createServer({
+    settings: {
+      maxConcurrentStreams: limits.maxStreamsPerConnection,
+      maxHeaderListSize: limits.maxHeaderBytes,
+      enablePush: false,
+    },
+    maxHeaderListPairs: 2_000,
+  });
+  server.on("session", session => {
+    session.on("error", () => session.destroy());
+    session.setTimeout(limits.keepAliveMs, () => session.close());
+    onSession(session);
+  });
+  server.on("stream", (stream, headers, flags, rawHeaders) => {
+    if (headers[":method"] === "CONNECT") {
+      stream.respond({ ":status": 405 }, { endStream: true });
+      return;
+    }
+    onExchange(new H2Exchange(stream, headers, flags, rawHeaders));
+  });
+  return server;
+}
