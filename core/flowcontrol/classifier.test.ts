@@ -4,6 +4,7 @@ import { MANDATORY_FLOW_SCHEMAS, SUGGESTED_FLOW_SCHEMAS } from "./bootstrap.ts";
 import type { RequestAttributes } from "./classifier.ts";
 import { Classifier } from "./classifier.ts";
 import type { FlowSchemaObject, PolicyRule } from "./objects.ts";
+import { compareFlowSchemas } from "./objects.ts";
 
 const schema = (name: string, matchingPrecedence: number, ...rules: PolicyRule[]): FlowSchemaObject => ({
   name,
@@ -29,7 +30,9 @@ const anyResource = { verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespac
 
 describe("Classifier", () => {
   const bootstrap = new Classifier(
-    [...MANDATORY_FLOW_SCHEMAS, ...SUGGESTED_FLOW_SCHEMAS].map(object => ({ ...object, uid: "" })),
+    [...MANDATORY_FLOW_SCHEMAS, ...SUGGESTED_FLOW_SCHEMAS]
+      .map(object => ({ ...object, uid: "" }))
+      .sort(compareFlowSchemas),
   );
 
   it.each([
@@ -53,7 +56,9 @@ describe("Classifier", () => {
 
   it("tries equal precedences by name and only counts the first match", () => {
     const rule: PolicyRule = { subjects: everyone, resourceRules: [anyResource] };
-    const classifier = new Classifier([schema("b", 10, rule), schema("c", 5), schema("a", 10, rule)]);
+    const classifier = new Classifier(
+      [schema("b", 10, rule), schema("c", 5), schema("a", 10, rule)].sort(compareFlowSchemas),
+    );
     expect(classifier.schemas.map(({ name }) => name)).toEqual(["c", "a", "b"]);
     expect(classifier.classify(request())?.name).toBe("a");
   });
@@ -194,7 +199,9 @@ describe("Classifier", () => {
         fc.array(fc.array(arbitraryRule, { maxLength: 3 }), { maxLength: 12 }),
         fc.array(arbitraryRequest, { minLength: 5 }),
         (rules, requests) => {
-          const classifier = new Classifier(rules.map((list, i) => schema(`s${i}`, i % 4, ...list)));
+          const classifier = new Classifier(
+            rules.map((list, i) => schema(`s${i}`, i % 4, ...list)).sort(compareFlowSchemas),
+          );
           for (const r of requests) expect(classifier.classify(r)).toBe(classifier.explain(r).schema);
         },
       ),

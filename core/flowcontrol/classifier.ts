@@ -8,7 +8,7 @@
  * tries only leave out what cannot match.
  */
 import type { FlowSchemaObject, HeaderMatch, NonResourceRule, PolicyRule, ResourceRule, Subject } from "./objects.ts";
-import { CATCH_ALL, compareFlowSchemas } from "./objects.ts";
+import { CATCH_ALL } from "./objects.ts";
 
 /** What a resource rule looks at. */
 export interface ResourceAttributes {
@@ -249,7 +249,6 @@ const PATH_STEP = 1;
 
 /** FlowSchemas compiled for matching. Immutable. */
 export class Classifier {
-  /** In the order in which they are tried. */
   readonly schemas: readonly FlowSchemaObject[];
   readonly #fallback: FlowSchemaObject | undefined;
   readonly #resources = new TrieNode(0);
@@ -257,8 +256,9 @@ export class Classifier {
   /** Headers that some rule is found by. */
   readonly #headerNames = new Set<string>();
 
+  /** @param schemas In the order in which they are to be tried (see `compareFlowSchemas`). */
   constructor(schemas: readonly FlowSchemaObject[]) {
-    this.schemas = [...schemas].sort(compareFlowSchemas);
+    this.schemas = schemas;
     this.#fallback = this.schemas.find(schema => schema.name === CATCH_ALL);
     for (const [order, schema] of this.schemas.entries()) {
       for (const policy of schema.spec.rules ?? []) this.#compile(order, policy);

@@ -78,6 +78,7 @@ export type FlowStartResult<T> =
   | { readonly kind: "execute" | "queued"; readonly ticket: FlowTicket<T> }
   | { readonly kind: "rejected"; readonly reason: FlowRejection; readonly retryAfterS: number };
 
+/** What the controller tells. Hooks must not call the controller: they resolve somebody's wait. */
 export interface FlowControllerHooks<T> {
   /** A queued request may run now. Called from within `start`, `finish`, `configure` and `tick`. */
   readonly dispatched: (ticket: FlowTicket<T>) => void;
@@ -319,7 +320,7 @@ export class FlowController<T> {
       this.#knownFlowCount = 0;
       flows = undefined;
     }
-    if (flows === undefined) this.#knownFlows.set(schema, (flows = new Map()));
+    if (flows === undefined) this.#knownFlows.set(schema, (flows = new Map<string, FlowHash>()));
     const hash = hashFlow(schema, flow);
     flows.set(flow, hash);
     this.#knownFlowCount++;
@@ -395,8 +396,9 @@ export class FlowController<T> {
       return false;
     });
     const named = (name: string): boolean => usable.some(schema => schema.name === name);
-    const missing = MANDATORY_FLOW_SCHEMAS.filter(({ name }) => !named(name)).map(object => ({ ...object, uid: "" }));
-    this.#classifier = new Classifier([...usable, ...missing].sort(compareFlowSchemas));
+    const missing = (name: string): FlowSchemaObject[] =>
+      MANDATORY_FLOW_SCHEMAS.filter(object => object.name === name && !named(name)).map(o => ({ ...o, uid: "" }));
+    this.#classifier = new Classifier([...missing(EXEMPT), ...usable.sort(compareFlowSchemas), ...missing(CATCH_ALL)]);
     return dangling.sort((a, b) => (a.schema < b.schema ? -1 : 1));
   }
 
