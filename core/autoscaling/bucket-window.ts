@@ -121,12 +121,26 @@ export class LinearWindow implements MetricWindow {
   }
 }
 
+/** From this many buckets on (42) the coefficient is the smallest allowed. */
 const MIN_COEFFICIENT = 0.2;
-/** 1 - 0.9999: the weights of a full window sum up to at least 0.9999. */
-const WEIGHT_REMAINDER = 0.0001;
+
+/**
+ * 1 - 0.0001^(1 / n) for n = 1..41 buckets, so that the weights of a full window sum up to 0.9999. Written out, to the last
+ * digit of the original (Go 1.26, amd64): engines differ in the last bits of a power, and a ceil() may hang on them.
+ */
+const COEFFICIENTS: readonly number[] = [
+  0.9999, 0.99, 0.9535841116638721, 0.9, 0.8415106807538886, 0.7845565309968116, 0.7317304204720274, 0.683772233983162,
+  0.6406186336195372, 0.6018928294465027, 0.5671238718916941, 0.535841116638722, 0.507611736829326, 0.4820525320768788,
+  0.45883047345353634, 0.4376586748096509, 0.41829086706256413, 0.40051574968105896, 0.3841517889339736,
+  0.36904265551980675, 0.3550533228962376, 0.342066775342432, 0.3299812496490411, 0.31870793094203875,
+  0.3081690290810636, 0.29829617132961717, 0.28902905676875645, 0.28031432699884795, 0.27210461560168486,
+  0.2643577455403586, 0.25703604924050527, 0.2501057906675441, 0.24353667244537114, 0.23730141409765548,
+  0.231375389960226, 0.2257363173188729, 0.22036398695947668, 0.21524002964853872, 0.21034771315002732,
+  0.2056717652757185, 0.20119821919842973,
+];
 
 function smoothingCoefficient(buckets: number): number {
-  return Math.max(1 - Math.pow(WEIGHT_REMAINDER, 1 / buckets), MIN_COEFFICIENT);
+  return COEFFICIENTS[buckets - 1] ?? MIN_COEFFICIENT;
 }
 
 /** base^exponent by repeated squaring, for 0 < base < 1 and whole exponents; the order of multiplications is fixed. */

@@ -37,12 +37,7 @@ const PODS_UNKNOWN = -1;
 const PODS_NOT_FOUND = -2;
 
 function compareSettings(settings: Settings): { spec: KpaSpec; difference: string | undefined } {
-  const spec = resolveKpaSpec(
-    settings.config,
-    settings.scaling,
-    settings.containerConcurrency,
-    settings.reachable,
-  );
+  const spec = resolveKpaSpec(settings.config, settings.scaling, settings.containerConcurrency, settings.reachable);
   const { initial } = resolveBounds(settings.config, settings.scaling, settings.reachable);
   const { aggregation: _, ...numbers } = spec;
   const ours: Record<string, unknown> = {
@@ -73,10 +68,7 @@ function windowsSpec(spec: KpaSpec): WindowsSpec {
 }
 
 /** Undefined when all is equal; else the first difference. `observe` hears of each decision. */
-export function replay(
-  line: string,
-  observe?: (decision: KpaDecision, spec: KpaSpec) => void,
-): Difference | undefined {
+export function replay(line: string, observe?: (decision: KpaDecision, spec: KpaSpec) => void): Difference | undefined {
   const trace = JSON.parse(line) as Trace;
   const differ = (where: string, detail: string): Difference => ({
     scenario: trace.number,

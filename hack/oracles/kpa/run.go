@@ -196,7 +196,11 @@ func (w *runner) tick() {
 	w.trace.add(kindTick, w.trace.since(now), seen, float64(result.DesiredPodCount), float64(result.ExcessBurstCapacity), valid)
 }
 
+// mostPods keeps runaway scenarios (a huge load against a tiny target) inside the original's 32-bit results.
+const mostPods = 200_000
+
 func (w *runner) follow(desired int, now time.Time) {
+	desired = min(desired, mostPods)
 	if desired > w.pods.ready {
 		w.pods.want(desired, now.Add(w.startDelay))
 	} else if desired < w.pods.ready {
