@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { parseArguments, type Request } from "./arguments.ts";
 
-const OWN_PARENT_PID = 4242;
-
 function parse(...args: string[]): Request {
-  return parseArguments(args, "fairway", OWN_PARENT_PID, command =>
+  return parseArguments(args, "fairway", command =>
     command.exitOverride().configureOutput({ writeErr: () => undefined, writeOut: () => undefined }),
   );
 }
@@ -16,7 +14,6 @@ describe("parseArguments", () => {
     [["up"], { command: "up", target: local, parentPid: undefined }],
     [["up", "--name", "two"], { command: "up", target: { kind: "local", name: "two" }, parentPid: undefined }],
     [["up", "--parent-pid", "77"], { command: "up", target: local, parentPid: 77 }],
-    [["up", "--die-with-parent"], { command: "up", target: local, parentPid: OWN_PARENT_PID }],
     [["up", "--use-current"], { command: "up", target: { kind: "current" }, parentPid: undefined }],
     [["down"], { command: "down", target: local }],
     [["status", "--use-current"], { command: "status", target: { kind: "current" } }],

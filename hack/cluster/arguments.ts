@@ -17,7 +17,6 @@ interface Options {
 
 interface UpOptions extends Options {
   readonly parentPid?: number;
-  readonly dieWithParent?: true;
 }
 
 /**
@@ -28,7 +27,6 @@ interface UpOptions extends Options {
 export function parseArguments(
   args: readonly string[],
   defaultName: string,
-  ownParentPid: number,
   configure: (command: Command) => void = () => undefined,
 ): Request {
   let request: Request | undefined;
@@ -44,11 +42,9 @@ export function parseArguments(
     options.useCurrent === true ? { kind: "current" } : { kind: "local", name: options.name };
 
   add("up", "make the cluster, or find it running")
-    .option("--parent-pid <pid>", "a new cluster ends when this process does", parsePid)
-    .option("--die-with-parent", "a new cluster ends when the process that called this command does")
+    .option("--parent-pid <pid>", "a new cluster ends when the process <pid> does (in a shell: $$)", parsePid)
     .action((options: UpOptions) => {
-      const parentPid = options.parentPid ?? (options.dieWithParent === true ? ownParentPid : undefined);
-      request = { command: "up", target: targetOf(options), parentPid };
+      request = { command: "up", target: targetOf(options), parentPid: options.parentPid };
     });
   for (const [command, description] of [
     ["down", "end the cluster and remove all its state"],

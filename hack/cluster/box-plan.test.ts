@@ -59,15 +59,8 @@ describe("boxPlan", () => {
 });
 
 describe("configFiles", () => {
-  it("keeps pods in the cluster's cgroup, or without cgroups in none", () => {
-    const without = configFiles({ ...inputs, cgroup: undefined });
-    expect(parse(file("kubelet.yaml"))).toMatchObject({ cgroupsPerQOS: true, cgroupRoot: "/fairway-cluster-two" });
-    expect(file("containerd.toml")).toContain("disable_cgroup = false");
-    expect(parse(without.get("kubelet.yaml") ?? "")).toMatchObject({
-      cgroupsPerQOS: false,
-      enforceNodeAllocatable: [],
-    });
-    expect(without.get("containerd.toml")).toContain("disable_cgroup = true");
+  it("keeps pods in the cluster's own cgroup", () => {
+    expect(parse(file("kubelet.yaml"))).toMatchObject({ cgroupRoot: "/fairway-cluster-two" });
   });
 
   it("points pods at the name server on the node's address", () => {

@@ -2,21 +2,19 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { UnsupportedHostError } from "./prerequisites.ts";
 
 const MOUNT_POINT = "/sys/fs/cgroup";
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_INTERVAL_MS = 100;
-/** The controllers without which the kubelet refuses to keep pods in cgroups. */
+/** The controllers without which the kubelet does not start. */
 const REQUIRED_CONTROLLERS = ["cpu", "cpuset", "memory", "pids"];
 
 /**
- * How containers are accounted for: in cgroups below one of the cluster's own, with enforced limits and metrics; or,
- * where cgroups cannot be made, not at all (limits are then accepted and not enforced, and there are no CPU metrics).
+ * Makes the cluster's own cgroup, `name` below the root of each hierarchy. All containers are below it.
+ * @throws UnsupportedHostError
  */
-export type CgroupSupport = { readonly kind: "used" } | { readonly kind: "none"; readonly reason: string };
-
-/** Makes the cluster's own cgroup, `name` below the root of each hierarchy. */
-export async function makeCgroup(name: string): Promise<CgroupSupport> {
+export async function makeCgroup(name: string): Promise<void> {
   const hierarchies = cgroupHierarchies(await readFile("/proc/mounts", "utf8"));
   const unified = hierarchies.find(hierarchy => hierarchy.path === MOUNT_POINT);
   try {
@@ -25,14 +23,16 @@ export async function makeCgroup(name: string): Promise<CgroupSupport> {
         ? hierarchies.flatMap(hierarchy => hierarchy.controllers)
         : await enableControllers(unified.path);
     const absent = REQUIRED_CONTROLLERS.filter(controller => !controllers.includes(controller));
-    if (absent.length > 0) return { kind: "none", reason: `no cgroup controllers ${absent.join(", ")}` };
+    if (absent.length > 0) throw new Error(`no controllers ${absent.join(", ")}`);
     for (const { path, controllers: own } of hierarchies) {
       await mkdir(join(path, name), { recursive: true });
       if (own.includes("cpuset")) await inheritCpuset(path, join(path, name));
     }
-    return { kind: "used" };
   } catch (error) {
-    return { kind: "none", reason: error instanceof Error ? error.message : String(error) };
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UnsupportedHostError(
+      `the cluster's cgroup cannot be made: ${reason}. This needs a Linux host or a virtual machine, or a privileged container that may write to ${MOUNT_POINT}.`,
+    );
   }
 }
 

@@ -20,7 +20,7 @@ const KUBECTL_TIMEOUT_MS = 30_000;
 const progress = (line: string): void => console.error(line);
 
 async function main(): Promise<number> {
-  const request = parseArguments(process.argv.slice(2), clusterName(undefined, process.env), process.ppid);
+  const request = parseArguments(process.argv.slice(2), clusterName(undefined, process.env));
   return request.target.kind === "current" ? withCurrent(request) : withLocal(request, request.target.name);
 }
 

@@ -192,8 +192,7 @@ async function create(
   await mkdir("/var/lib/kubelet", { recursive: true });
 
   const cgroup = cgroupName(name);
-  const cgroups = await makeCgroup(cgroup);
-  if (cgroups.kind === "none") progress(`container limits and CPU metrics are off: ${cgroups.reason}`);
+  await makeCgroup(cgroup);
   const certificates = [paths.pki, name, addresses.nodeIp, addresses.apiServiceIp];
   await runCommand(join(binaries, "certificates"), certificates, { timeoutMs: COMMAND_TIMEOUT_MS });
   const inputs = {
@@ -203,7 +202,7 @@ async function create(
     binaries,
     runc: programs.runc,
     snapshotter: (await statfs(paths.containerd)).type === OVERLAY_FILE_SYSTEM ? "native" : "overlayfs",
-    cgroup: cgroups.kind === "none" ? undefined : cgroup,
+    cgroup,
   };
   for (const [file, content] of configFiles(inputs)) await writePrivate(join(paths.config, file), content);
   for (const client of CLIENTS) {

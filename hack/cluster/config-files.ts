@@ -19,8 +19,8 @@ export interface ConfigInputs {
   readonly runc: string;
   /** `overlayfs`, or `native` where the state directory is itself on an overlay. */
   readonly snapshotter: string;
-  /** Path of the cluster's cgroup below the root; undefined where cgroups cannot be used. */
-  readonly cgroup: string | undefined;
+  /** Path of the cluster's cgroup below the root of each hierarchy. */
+  readonly cgroup: string;
 }
 
 /** The components that talk to the API server, by the name of their client certificate. */
@@ -82,7 +82,7 @@ export function kubeconfig(inputs: KubeconfigInputs): string {
   });
 }
 
-function containerdConfig({ paths, binaries, runc, snapshotter, cgroup }: ConfigInputs): string {
+function containerdConfig({ paths, binaries, runc, snapshotter }: ConfigInputs): string {
   const quote = (text: string): string => JSON.stringify(text);
   return `version = 3
 root = ${quote(join(paths.containerd, "root"))}
@@ -100,7 +100,6 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 
 [plugins."io.containerd.cri.v1.runtime"]
   disable_apparmor = true
-  disable_cgroup = ${cgroup === undefined}
   restrict_oom_score_adj = true
 
 [plugins."io.containerd.cri.v1.runtime".cni]
@@ -162,8 +161,7 @@ function kubeletConfig({ addresses, paths, cgroup }: ConfigInputs): object {
     containerRuntimeEndpoint: `unix://${paths.containerdSocket}`,
     cgroupDriver: "cgroupfs",
     failCgroupV1: false,
-    ...(cgroup === undefined ? { cgroupsPerQOS: false } : { cgroupsPerQOS: true, cgroupRoot: `/${cgroup}` }),
-    enforceNodeAllocatable: cgroup === undefined ? [] : ["pods"],
+    cgroupRoot: `/${cgroup}`,
     failSwapOn: false,
     // Images come from files and cannot be pulled again, so a full disk must not remove them or evict pods.
     evictionHard: {},
