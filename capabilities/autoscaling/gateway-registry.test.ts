@@ -71,4 +71,15 @@ describe("GatewayRegistry", () => {
     registry.retain(new Set(["b"]));
     expect(registry.isProgrammed("ns/r", "v1")).toBe(false);
   });
+
+  it("asks again about every route when the set of ready gateways changed", () => {
+    let ready = ["a", "b"];
+    const registry = new GatewayRegistry(() => ready);
+    registry.accept(report("a", 1, { full: true, programmed: { "ns/r": "v1" } }));
+    const heard: string[] = [];
+    registry.onChange(key => heard.push(`${key} ${registry.isProgrammed(key, "v1")}`));
+    ready = ["a"];
+    registry.readyGatewaysChanged();
+    expect(heard).toEqual(["ns/r true"]);
+  });
 });

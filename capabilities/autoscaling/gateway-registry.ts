@@ -50,6 +50,13 @@ export class GatewayRegistry {
     for (const name of this.#gateways.keys()) if (!existing.has(name)) this.#gateways.delete(name);
   }
 
+  /** Tells listeners of every known route: the set of ready gateways changed, and with it what may be called programmed. */
+  readyGatewaysChanged(): void {
+    const routes = new Set<string>();
+    for (const { programmed } of this.#gateways.values()) for (const route of programmed.keys()) routes.add(route);
+    for (const route of routes) this.#notify(route);
+  }
+
   /** Called when leadership is lost: what was heard may be old when it comes back. */
   clear(): void {
     this.#gateways.clear();

@@ -46,8 +46,8 @@ export interface RevisionScalerDependencies {
   /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
   readonly resolve: (revision: Revision, reachable: boolean) => ResolvedScaling;
   /** Hears each decision; must not block or throw. */
-  readonly onDecision: (key: string, decision: Decision) => void;
-  readonly onGone: (key: string) => void;
+  readonly onDecision: (key: string, revision: Revision, decision: Decision) => void;
+  readonly onGone: (key: string, object: ObjectKey) => void;
 }
 
 interface Followed {
@@ -77,6 +77,11 @@ export class RevisionScaler implements Reconciler {
   /** Revisions to decide at each tick. */
   active(): Iterable<ObjectKey> {
     return this.#active.values();
+  }
+
+  /** Whether the revision, `namespace/name`, is decided at each tick. */
+  isActive(key: string): boolean {
+    return this.#active.has(key);
   }
 
   /** Revisions whose pods are to be asked for their numbers now. */
@@ -149,7 +154,14 @@ export class RevisionScaler implements Reconciler {
       wanted: step.wanted,
       note: note(outcome),
     });
-    this.#deps.onDecision(key, { atMs: nowMs, spec, observation, outcome, replicasBefore, livePods: livePods(pods) });
+    this.#deps.onDecision(key, revision, {
+      atMs: nowMs,
+      spec,
+      observation,
+      outcome,
+      replicasBefore,
+      livePods: livePods(pods),
+    });
     return step.recheckAtMs === undefined ? {} : { requeueAfterMs: Math.max(0, step.recheckAtMs - nowMs) };
   }
 
@@ -167,7 +179,7 @@ export class RevisionScaler implements Reconciler {
     this.#active.delete(key);
     this.#deps.collector.unregister(key);
     this.#deps.board.remove(object);
-    this.#deps.onGone(key);
+    this.#deps.onGone(key, object);
   }
 }
 

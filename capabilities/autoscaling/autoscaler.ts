@@ -1,0 +1,196 @@
+import type { V1TokenReview } from "@kubernetes/client-node";
+import { Counter } from "prom-client";
+import { LABEL } from "../../api/labels.ts";
+import type { Revision } from "../../api/serving/v1/types.ts";
+import type { GatewayReply, GatewayReport } from "../../api/wire/stats.ts";
+import { MetricCollector } from "../../core/autoscaling/collector.ts";
+import { labelledWith, watching, type Controller, type OperatorRuntime } from "../runtime/capability.ts";
+import { configMaps, deployments, pods, revisions, services, systemEndpointSlices } from "../runtime/kinds.ts";
+import { keyOf } from "../runtime/resource.ts";
+import { SettingsStore } from "../services/settings.ts";
+import { DecisionEvents } from "./decision-events.ts";
+import type { DecisionStore } from "./decision-store.ts";
+import type { GatewayRegistry } from "./gateway-registry.ts";
+import { GATEWAY_SERVICE, gatewaySet } from "./gateway-set.ts";
+import { gatewayTokens, type ReviewToken } from "./gateway-tokens.ts";
+import { podScraper } from "./pod-scraper.ts";
+import { resolveScaling } from "./resolve.ts";
+import { RevisionScaler, type ResolvedScaling } from "./revision-scaler.ts";
+import type { ScalingBoard } from "./scaling-board.ts";
+import { runScrapes, runTicks, type ScalingLoops } from "./scaling-loops.ts";
+import { ScalingMetrics } from "./scaling-metrics.ts";
+import { startStatsIntake } from "./stats-intake.ts";
+
+const SCRAPE_TIMEOUT_MS = 800;
+const TOKEN_REVIEW_TIMEOUT_MS = 5000;
+
+export interface AutoscalerParts {
+  readonly board: ScalingBoard;
+  readonly registry: GatewayRegistry;
+  readonly decisions: DecisionStore;
+  /** Hears the pod names of the gateways that take requests, each time they change. */
+  readonly onReadyGateways: (ready: readonly string[]) => void;
+}
+
+/** Builds the autoscaler on the runtime; its loops run while this replica leads. Returns the controller of revisions. */
+export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts): Controller {
+  const { board, registry, decisions } = parts;
+  const { clock, config } = runtime;
+  const log = runtime.logger("autoscaling");
+  const collector = new MetricCollector();
+  const metrics = new ScalingMetrics(runtime.metrics);
+  const events = new DecisionEvents(runtime.events);
+  const refused = new Counter({
+    name: "autoscaler_refused_reports_total",
+    help: "Gateway reports that were not taken",
+    registers: [runtime.metrics],
+  });
+  const failedScrapes = new Counter({
+    name: "autoscaler_failed_scrapes_total",
+    help: "Pods that did not tell their numbers",
+    registers: [runtime.metrics],
+  });
+
+  const settings = new SettingsStore({ ...config });
+  const revisionLister = runtime.lister(revisions);
+  const resolve = serviceAwareResolve(runtime, settings);
+
+  const scaler = new RevisionScaler({
+    revisions: revisionLister,
+    deployments: runtime.lister(deployments),
+    pods: runtime.lister(pods),
+    collector,
+    board,
+    writer: runtime.writer,
+    clock,
+    resolve,
+    onDecision: (key, revision, decision) => {
+      decisions.record(key, decision);
+      metrics.observe(revision.metadata.namespace ?? "", revision.metadata.name ?? "", decision);
+      events.observe(key, revision, decision);
+    },
+    onGone: (key, { namespace, name }) => {
+      decisions.forget(key);
+      metrics.forget(namespace ?? "", name);
+      events.forget(key);
+    },
+  });
+
+  const controller = runtime.registerController({
+    name: "autoscaling",
+    concurrency: 8,
+    reconciler: scaler,
+    watches: [
+      labelledWith(deployments, LABEL.revision),
+      labelledWith(pods, LABEL.revision),
+      // Bounds set on the Service itself hold for its revisions at once.
+      watching(services, service =>
+        revisionLister
+          .list({ namespace: service.metadata.namespace, labels: { [LABEL.service]: service.metadata.name ?? "" } })
+          .map(keyOf),
+      ),
+    ],
+  });
+
+  runtime.onChange(configMaps, (configMap, phase) => {
+    const name = configMap.metadata?.name ?? "";
+    try {
+      if (!settings.update(name, phase === "deleted" ? undefined : (configMap.data ?? {}))) return;
+    } catch (error) {
+      log.error({ error, configMap: name }, "configuration not taken; the last good one stays");
+      return;
+    }
+    for (const revision of revisionLister.list()) controller.enqueue(keyOf(revision));
+  });
+
+  const slices = runtime.lister(systemEndpointSlices);
+  runtime.onChange(systemEndpointSlices, () => {
+    const { existing, ready } = gatewaySet(slices.list());
+    registry.retain(existing);
+    collector.retainGateways(existing);
+    parts.onReadyGateways(ready);
+    registry.readyGatewaysChanged();
+  });
+
+  const onReport = (report: GatewayReport): GatewayReply => {
+    for (const key of collector.acceptReport(report, clock.nowMs())) {
+      if (report.poke || !scaler.isActive(key)) controller.enqueue(objectKey(key));
+    }
+    return { ...registry.accept(report), hints: {} };
+  };
+
+  runtime.whileLeading("autoscaling", async signal => {
+    scaler.reset();
+    registry.clear();
+    decisions.clear();
+    const intake = await startStatsIntake({
+      port: config.statsPort,
+      isGateway: gatewayTokens({
+        review: reviewBy(runtime, signal),
+        username: `system:serviceaccount:${config.systemNamespace}:${GATEWAY_SERVICE}`,
+        now: () => clock.elapsedMs(),
+      }),
+      onReport,
+      onRefused: reason => {
+        refused.inc();
+        log.warn({ reason }, "gateway report refused");
+      },
+    });
+    const loops: ScalingLoops = {
+      scaler,
+      collector,
+      queue: controller,
+      scrape: podScraper(SCRAPE_TIMEOUT_MS),
+      clock,
+      random: runtime.random,
+      onScrapeFailed: (pod, error) => {
+        failedScrapes.inc();
+        log.debug({ pod: pod.name, error }, "pod did not tell its numbers");
+      },
+    };
+    try {
+      await Promise.all([runTicks(loops, signal), runScrapes(loops, signal)]);
+    } finally {
+      await intake.close();
+    }
+  });
+  return controller;
+}
+
+/** Numbers of a revision, with its Service's own bounds and its part of the traffic. */
+function serviceAwareResolve(
+  runtime: OperatorRuntime,
+  settings: SettingsStore,
+): (revision: Revision, reachable: boolean) => ResolvedScaling {
+  const serviceLister = runtime.lister(services);
+  return (revision, reachable) => {
+    const { namespace, labels, name } = revision.metadata;
+    const owner = labels?.[LABEL.service];
+    const service = owner === undefined ? undefined : serviceLister.get({ namespace, name: owner });
+    const { autoscaler, pods: podSettings } = settings.current;
+    const traffic = service?.status?.traffic;
+    return resolveScaling(revision, reachable, {
+      config: autoscaler,
+      progressDeadlineMs: podSettings.deployment.progressDeadlineMs,
+      serviceAnnotations: service?.metadata.annotations,
+      trafficPercent: traffic
+        ?.filter(target => target.revisionName === name)
+        .reduce((sum, target) => sum + (target.percent ?? 0), 0),
+    });
+  };
+}
+
+function reviewBy(runtime: OperatorRuntime, signal: AbortSignal): ReviewToken {
+  return async token => {
+    const review: V1TokenReview = await runtime.writer.create<V1TokenReview>(
+      { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } },
+      AbortSignal.any([signal, AbortSignal.timeout(TOKEN_REVIEW_TIMEOUT_MS)]),
+    );
+    return review.status?.authenticated === true ? review.status.user?.username : undefined;
+  };
+}
+
+function objectKey(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf("/");
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
