@@ -132,13 +132,18 @@ function components({ name, addresses, paths, binaries, systemPath }: BoxInputs)
     "kube-proxy": [program("kube-proxy"), `--config=${config("kube-proxy.yaml")}`],
     coredns: [program("coredns"), `-conf=${config("Corefile")}`],
   };
+  const startFiles: Record<string, string> = {
+    // It ends when there is no container runtime.
+    kubelet: paths.containerdSocket,
+    // Without its rights it would be refused, and then wait some seconds before it asks again.
+    coredns: paths.systemReady,
+  };
   const env = [`PATH=${[binaries, systemPath].join(":")}`, `HOME=${dirname(paths.etcd)}`];
   return Object.entries(commands).map(([component, command]) => ({
     name: component,
     command,
     env,
     logFile: join(paths.logs, `${component}.log`),
-    // Without its rights it would be refused, and then wait some seconds before it asks again.
-    ...(component === "coredns" ? { startFile: paths.systemReady } : {}),
+    ...(startFiles[component] === undefined ? {} : { startFile: startFiles[component] }),
   }));
 }
