@@ -10,8 +10,8 @@ export interface KeyPair {
 }
 
 const DAY_MS = 86_400_000;
-/** Clocks of the API server and of this process may differ. */
-const BACKDATE_MS = 3_600_000;
+/** Certificates begin this long before they are made: clocks of the API server and of this process may differ. */
+export const BACKDATE_MS = 3_600_000;
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
 x509.cryptoProvider.set(webcrypto);
