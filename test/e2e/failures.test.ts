@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { conditions } from "../../hack/kit/kube.ts";
+import { waitFor } from "../../hack/kit/wait.ts";
+import {
+  applyReady,
+  kube,
+  latestReadyRevision,
+  ownNamespace,
+  replicas,
+  request,
+  service,
+  serviceRef,
+  SERVING,
+  waitForReplicas,
+} from "./support.ts";
+
+const namespace = ownNamespace("failures");
+const WINDOW = { "autoscaling.knative.dev/window": "6s" };
+
+describe("when things fail", () => {
+  it("shows an image that cannot be pulled in the Service's conditions", async () => {
+    await kube().apply([service(namespace, "noimage", { image: "registry.invalid/nobody/nothing:1" })]);
+    const failed = await kube().waitForCondition(serviceRef(namespace, "noimage"), "Ready", "False");
+    for (const type of ["ConfigurationsReady", "RoutesReady"]) {
+      const condition = conditions(failed).find(c => c.type === type);
+      expect([condition?.status, condition?.reason !== "", condition?.message !== ""]).toEqual(["False", true, true]);
+    }
+    const revision = await kube().get({ apiVersion: SERVING, kind: "Revision", namespace, name: "noimage-00001" });
+    const ready = conditions(revision).find(c => c.type === "Ready");
+    expect(ready?.reason).toMatch(/^(ImagePullBackOff|ErrImagePull)$/);
+  });
+
+  it("tells a waiting request why its service cannot start (KS#13211)", async () => {
+    // Ready once, then at zero; from then on its image is not to be had.
+    const secret = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "needed", namespace },
+      stringData: { key: "value" },
+    };
+    await kube().apply([secret]);
+    const object = service(namespace, "breaks", {
+      annotations: WINDOW,
+      container: { envFrom: [{ secretRef: { name: "needed" } }] },
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    await waitForReplicas(namespace, revision, count => count === 0);
+    await waitFor(
+      "no pods",
+      async () => (await kube().list("v1", "Pod", namespace, `serving.knative.dev/revision=${revision}`)).length === 0,
+    );
+    await kube().delete({ apiVersion: "v1", kind: "Secret", name: "needed", namespace });
+
+    const answer = await request(namespace, "breaks", { timeoutMs: 120_000 });
+    expect(answer.status).toBe(503);
+    expect(answer.headers["retry-after"]).toMatch(/^\d+$/);
+    expect(answer.body).toMatch(/needed|CreateContainerConfigError/);
+    // It heals by itself: nothing is failed for ever.
+    await kube().apply([secret]);
+    await waitFor("an answer", async () => (await request(namespace, "breaks")).status === 200, { timeoutMs: 90_000 });
+  });
+
+  it("shows the exit code of a container that crashes", async () => {
+    await kube().apply([service(namespace, "crashes", { env: { EXIT_AFTER_MS: "0", EXIT_CODE: "5" } })]);
+    await kube().waitForCondition(serviceRef(namespace, "crashes"), "Ready", "False");
+    const revision = await kube().get({ apiVersion: SERVING, kind: "Revision", namespace, name: "crashes-00001" });
+    const healthy = conditions(revision).find(c => c.type === "ContainerHealthy");
+    expect([healthy?.status, healthy?.reason]).toEqual(["False", "ExitCode5"]);
+    expect(healthy?.message).toContain("Container failed with: ");
+  });
+
+  it("takes a crashing revision with min-scale 1 to zero once a good one replaced it (KS#5529)", async () => {
+    const minScale = { "autoscaling.knative.dev/min-scale": "1" };
+    await kube().apply([service(namespace, "recovers", { annotations: minScale, env: { EXIT_AFTER_MS: "0" } })]);
+    await kube().waitForCondition(serviceRef(namespace, "recovers"), "Ready", "False");
+    await applyReady(service(namespace, "recovers", { annotations: { ...minScale, ...WINDOW } }));
+    expect((await request(namespace, "recovers")).status).toBe(200);
+    await waitForReplicas(namespace, "recovers-00001", count => count === 0);
+    expect(await replicas(namespace, "recovers-00002")).toBe(1);
+  });
+});
