@@ -33,7 +33,8 @@ async function leader(): Promise<string> {
     name: "fairway-operator",
     namespace: SYSTEM_NAMESPACE,
   });
-  return String(lease?.spec?.["holderIdentity"] ?? "");
+  const holder = lease?.spec?.["holderIdentity"];
+  return typeof holder === "string" ? holder : "";
 }
 
 describe("resilience", () => {
