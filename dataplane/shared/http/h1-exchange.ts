@@ -5,6 +5,8 @@ import { plainAddress, type Exchange, type RawHeaders } from "./exchange.ts";
 import { RequestBody } from "./request-body.ts";
 
 export interface H1Extras {
+  /** True when no further request should come on this connection; asked when the answer begins. */
+  readonly isLast: () => boolean;
   readonly upgrade?: boolean;
   readonly head?: Buffer;
   /** The client waits for `100 Continue` before it sends the body. */
@@ -28,7 +30,7 @@ export class H1Exchange implements Exchange {
   #tookOver = false;
   #continued = false;
 
-  constructor(req: IncomingMessage, res: ServerResponse, extras: H1Extras = {}) {
+  constructor(req: IncomingMessage, res: ServerResponse, extras: H1Extras) {
     this.#req = req;
     this.#res = res;
     this.#extras = extras;
@@ -95,7 +97,8 @@ export class H1Exchange implements Exchange {
   respond(status: number, headers: RawHeaders): void {
     if (this.responded || this.#gone) return;
     // Whether a client that was never told to continue sends its body now is unknown, so nothing can follow it.
-    if (this.#extras.expectsContinue === true && !this.#continued) this.#res.shouldKeepAlive = false;
+    const isUnsure = this.#extras.expectsContinue === true && !this.#continued;
+    if (isUnsure || this.#extras.isLast()) this.#res.shouldKeepAlive = false;
     this.#res.writeHead(status, headers as string[]);
   }
 

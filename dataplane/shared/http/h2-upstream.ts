@@ -1,16 +1,14 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
 import type { RawHeaders } from "./exchange.ts";
 import { toObject } from "./h2-exchange.ts";
-import type { ResponseReceiver, Upstream, UpstreamCall, UpstreamOptions, UpstreamRequest } from "./upstream.ts";
-
-/** A connection could not be made in time. */
-export class ConnectTimeoutError extends Error {
-  readonly code = "CONNECT_TIMEOUT";
-  constructor(address: string, timeoutMs: number) {
-    super(`no connection to ${address} within ${timeoutMs} ms`);
-    this.name = "ConnectTimeoutError";
-  }
-}
+import {
+  ConnectTimeoutError,
+  type ResponseReceiver,
+  type Upstream,
+  type UpstreamCall,
+  type UpstreamOptions,
+  type UpstreamRequest,
+} from "./upstream.ts";
 
 /** HTTP/2 without TLS to one address: streams share a connection until its limit, then another one is opened. */
 export class H2Upstream implements Upstream {

@@ -3,7 +3,7 @@ import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Exchange } from "./exchange.ts";
-import { H1Exchange } from "./h1-exchange.ts";
+import { H1Exchange, type H1Extras } from "./h1-exchange.ts";
 
 /** Bounds of what a client may do before its request is understood. */
 export interface ListenerLimits {
@@ -62,11 +62,22 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   let active = 0;
   let closing: Promise<void> | undefined;
 
-  const exchange = (made: Exchange, res?: ServerResponse): void => {
+  const isLast = (): boolean => stage !== "open";
+  const plain: H1Extras = { isLast };
+  const expecting: H1Extras = { isLast, expectsContinue: true };
+  const exchange = (made: Exchange): void => {
     active++;
     made.onFinished(() => active--);
-    if (stage !== "open" && res !== undefined) res.shouldKeepAlive = false;
     options.onExchange(made);
+  };
+
+  /** Only one transfer coding is undone here; what is left of others must not be taken for the body. */
+  const hasKnownCoding = (req: IncomingMessage, res: ServerResponse): boolean => {
+    const coding = req.headers["transfer-encoding"];
+    if (coding === undefined || coding.toLowerCase() === "chunked") return true;
+    res.shouldKeepAlive = false;
+    res.writeHead(501, { "content-length": "0" }).end();
+    return false;
   };
 
   const h1: Server = createH1Server({
@@ -83,10 +94,12 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     shouldUpgradeCallback: req => req.headers.upgrade?.toLowerCase() === "websocket" || !isH2c(req),
   });
   h1.maxHeadersCount = 0;
-  h1.on("request", (req, res) => exchange(new H1Exchange(req, res), res));
-  h1.on("checkContinue", (req: IncomingMessage, res: ServerResponse) =>
-    exchange(new H1Exchange(req, res, { expectsContinue: true }), res),
-  );
+  h1.on("request", (req, res) => {
+    if (hasKnownCoding(req, res)) exchange(new H1Exchange(req, res, plain));
+  });
+  h1.on("checkContinue", (req: IncomingMessage, res: ServerResponse) => {
+    if (hasKnownCoding(req, res)) exchange(new H1Exchange(req, res, expecting));
+  });
   h1.on("connect", (_req, socket: Duplex) =>
     socket.end("HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\n\r\n"),
   );
@@ -97,7 +110,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     // The server lets go of an upgraded connection: without these nobody would see it fail or end.
     socket.on("error", () => socket.destroy());
     res.on("finish", () => socket.end());
-    const made = new H1Exchange(req, res, { upgrade: true, head });
+    const made = new H1Exchange(req, res, { isLast, upgrade: true, head });
     active++;
     socket.once("close", () => active--);
     options.onExchange(made);

@@ -19,7 +19,10 @@ export const NO_TIMEOUTS: RelayTimeouts = { wholeMs: 0, responseStartMs: 0, idle
 export interface RelayOptions {
   readonly clock: Clock;
   readonly timeouts: RelayTimeouts;
-  /** What becomes of an answer that has begun when a timeout comes: cut off visibly, or ended as if complete. */
+  /**
+   * What becomes of an answer that has begun when a timeout comes: cut off visibly, or ended as if complete. One that
+   * said its length cannot be ended before it.
+   */
   readonly whenLate: "abort" | "end";
   /** Fields (lower case) of the answer that are kept from the client. */
   readonly dropResponseHeaders?: ReadonlySet<string>;
@@ -102,6 +105,7 @@ class Relay implements ResponseReceiver {
   #sent = false;
   #over = false;
   #status = 0;
+  #sized = false;
   #bytes = 0;
   #sentMs = 0;
   #startedMs = 0;
@@ -152,6 +156,7 @@ class Relay implements ResponseReceiver {
     const { dropResponseHeaders, addResponseHeaders } = this.#options;
     const kept = endToEndHeaders(headers, dropResponseHeaders);
     if (addResponseHeaders !== undefined) kept.push(...addResponseHeaders);
+    this.#sized = kept.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length");
     this.#exchange.respond(status, kept);
   }
 
@@ -194,7 +199,7 @@ class Relay implements ResponseReceiver {
 
   #fail(error: Error): void {
     this.#settle();
-    const late = error instanceof UpstreamTimeoutError && this.#options.whenLate === "end";
+    const late = error instanceof UpstreamTimeoutError && this.#options.whenLate === "end" && !this.#sized;
     if (this.#exchange.responded && !this.#exchange.gone) {
       if (late) this.#exchange.end();
       else this.#exchange.abort();

@@ -45,3 +45,12 @@ export interface UpstreamOptions {
 }
 
 export const DEFAULT_UPSTREAM: UpstreamOptions = { connectTimeoutMs: 1_500, idleMs: 30_000, maxHeaderBytes: 65_536 };
+
+/** A connection could not be made in time. */
+export class ConnectTimeoutError extends Error {
+  readonly code = "CONNECT_TIMEOUT";
+  constructor(address: string, timeoutMs: number) {
+    super(`no connection to ${address} within ${timeoutMs} ms`);
+    this.name = "ConnectTimeoutError";
+  }
+}
