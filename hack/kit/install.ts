@@ -1,32 +1,35 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import { loadImage, type Cluster } from "../cluster/cluster.ts";
+import { loadImage } from "../cluster/cluster.ts";
 import { buildImages, IMAGE_NAMES } from "../images/build-images.ts";
-import { Kube, KubeError, parseDocuments, type AnyObject } from "./kube.ts";
+import type { Kube} from "./kube.ts";
+import { KubeError, parseDocuments, type AnyObject } from "./kube.ts";
 import { waitFor } from "./wait.ts";
 
 export const ROOT = join(import.meta.dirname, "..", "..");
 export const SYSTEM_NAMESPACE = "fairway-system";
 
-/** A cluster with Fairway on it, as a client outside sees it. */
-export interface Installation {
-  readonly kube: Kube;
-  /** Where requests for services go. */
-  readonly gateway: { readonly address: string; readonly port: number };
+/** Where requests for services go. */
+export interface GatewayAddress {
+  readonly address: string;
+  readonly port: number;
 }
 
-/** Builds the images, loads them, applies manifests/install.yaml as a user would, and waits until all of it is ready. */
-export async function install(cluster: Cluster, progress: (line: string) => void): Promise<Installation> {
-  const kube = new Kube(cluster.kubeconfigPath);
+/** Builds the images and puts them on the local cluster's node. */
+export async function loadImages(cluster: string, progress: (line: string) => void): Promise<void> {
   for (const image of await buildImages(IMAGE_NAMES, process.env, progress)) {
     progress(`loading ${image.ref}`);
-    await loadImage(image.path, cluster.name);
+    await loadImage(image.path, cluster);
   }
+}
+
+/** Applies manifests/install.yaml as a user would, and waits until all of it is ready. */
+export async function installFairway(kube: Kube, progress: (line: string) => void): Promise<void> {
   progress("applying manifests/install.yaml");
   await applyInstall(kube);
   await systemReady(kube);
-  return { kube, gateway: { address: cluster.nodeIp, port: await gatewayPort(kube) } };
+  progress("Fairway is ready");
 }
 
 /** Applies install.yaml; kinds whose CRD the API server does not serve yet are tried again, as `kubectl` users do. */
@@ -74,15 +77,19 @@ function rolledOut(deployment: AnyObject): boolean {
   );
 }
 
-async function gatewayPort(kube: Kube): Promise<number> {
-  const service = await kube.get({
-    apiVersion: "v1",
-    kind: "Service",
-    name: "fairway-gateway",
-    namespace: SYSTEM_NAMESPACE,
-  });
+/** A node's address and the node port of the gateways' Service. */
+export async function gatewayAddress(kube: Kube): Promise<GatewayAddress> {
+  const ref = { apiVersion: "v1", kind: "Service", name: "fairway-gateway", namespace: SYSTEM_NAMESPACE };
+  const service = await kube.get(ref);
   const ports = (service?.spec?.["ports"] ?? []) as readonly { readonly port: number; readonly nodePort?: number }[];
-  const nodePort = ports.find(port => port.port === 80)?.nodePort;
-  if (nodePort === undefined) throw new KubeError(404, "Service fairway-gateway has no nodePort for port 80");
-  return nodePort;
+  const port = ports.find(candidate => candidate.port === 80)?.nodePort;
+  if (port === undefined) throw new KubeError(404, "Service fairway-gateway has no nodePort for port 80");
+  const [node] = await kube.list("v1", "Node");
+  const addresses = (node?.status?.["addresses"] ?? []) as readonly {
+    readonly type: string;
+    readonly address: string;
+  }[];
+  const address = addresses.find(candidate => candidate.type === "InternalIP")?.address;
+  if (address === undefined) throw new KubeError(404, "no node with an InternalIP");
+  return { address, port };
 }

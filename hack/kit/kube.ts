@@ -1,3 +1,4 @@
+import { get as httpsGet, type RequestOptions } from "node:https";
 import { readFile } from "node:fs/promises";
 import {
   ApiException,
@@ -125,6 +126,29 @@ export class Kube {
     } catch (error) {
       if (!(error instanceof KubeError && error.code === 404)) throw error;
     }
+  }
+
+  /** GET of a port of a pod, through the API server's proxy. */
+  async podGet(namespace: string, pod: string, port: number, path: string): Promise<string> {
+    const cluster = this.config.getCurrentCluster();
+    if (cluster === null) throw new KubeError(0, "no current cluster in the kubeconfig");
+    const options: RequestOptions = {};
+    await this.config.applyToHTTPSOptions(options);
+    const url = `${cluster.server}/api/v1/namespaces/${namespace}/pods/${pod}:${port}/proxy${path}`;
+    return new Promise((resolve, reject) => {
+      const request = httpsGet(url, { ...options, timeout: 10_000 }, response => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () => {
+          const text = Buffer.concat(chunks).toString("utf8");
+          if (response.statusCode === 200) resolve(text);
+          else reject(new KubeError(response.statusCode ?? 0, text));
+        });
+      });
+      request.on("timeout", () => request.destroy(new Error(`GET ${path} of pod ${pod}: no answer in 10 s`)));
+      request.on("error", reject);
+    });
   }
 
   /** Waits until the condition is `status` for the object's present generation; the error shows all conditions. */
