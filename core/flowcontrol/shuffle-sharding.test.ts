@@ -49,6 +49,11 @@ describe("Dealer", () => {
     }
   });
 
+  it("leaves nothing of a longer hand dealt before", () => {
+    const hand = new Dealer(64, 8).deal({ high: 1, low: 2 });
+    expect(new Dealer(64, 3).dealInto({ high: 1, low: 2 }, hand)).toEqual(new Dealer(64, 3).deal({ high: 1, low: 2 }));
+  });
+
   it.each([
     [0, 1, "must be positive"],
     [8, 0, "must be positive"],

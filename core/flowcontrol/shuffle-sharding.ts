@@ -46,8 +46,9 @@ export class Dealer {
     this.handSize = handSize;
   }
 
-  /** Writes the hand of `hash` into `hand[0..handSize)`, each card in [0, deckSize). Returns `hand`. */
+  /** Makes `hand` the hand of `hash`, each card in [0, deckSize). Returns `hand`. */
   dealInto(hash: FlowHash, hand: number[]): number[] {
+    if (hand.length !== this.handSize) hand.length = this.handSize;
     let { high, low } = hash;
     for (let i = 0; i < this.handSize; i++) {
       const radix = this.deckSize - i;

@@ -1,0 +1,1 @@
+// Empty: allows declarations without a body (see originals.go).
