@@ -35,7 +35,7 @@ test("errors are merged by message, with paths and errors sorted, one a line, de
 test("an index of an index and a key that contains dots keep their form", () => {
   expect(at("a", at(0, at(1, [missing(SELF)])))[0]?.paths).toEqual(["a[0][1]"]);
   expect(at("metadata.annotations", atKey("a.b/c", [missing(SELF)]))[0]?.paths).toEqual([
-    "metadata.annotations[a.b/c]",
+    "metadata.annotations.[a.b/c]",
   ]);
 });
 

@@ -44,7 +44,7 @@ export function at(step: string | number, errors: FieldErrors): FieldErrors {
   return errors.map(e => ({ ...e, paths: e.paths.map(path => join(prefix, path)) }));
 }
 
-/** The same for a key of a map, which may contain dots: `metadata.annotations[a.b/c]`. */
+/** The same for a key of a map. A key with dots is set off by one, as upstream writes it: `annotations.[a.b/c]`. */
 export function atKey(key: string, errors: FieldErrors): FieldErrors {
   return at(`[${key}]`, errors);
 }
@@ -54,7 +54,7 @@ export function atIndex(field: string, index: number, errors: FieldErrors): Fiel
 }
 
 const join = (prefix: string, path: string): string =>
-  path === SELF ? prefix : path.startsWith("[") ? prefix + path : `${prefix}.${path}`;
+  path === SELF ? prefix : /^\[[^\].]*\]/.test(path) ? prefix + path : `${prefix}.${path}`;
 
 /** Merged and sorted, as they are shown. */
 export function mergeErrors(errors: FieldErrors): FieldError[] {
