@@ -4,7 +4,16 @@ import type { Clock } from "./clock.ts";
 import type { OperatorConfig } from "./config.ts";
 import type { ComponentLogger, LogComponent } from "./logging.ts";
 import { keyOf, type ResourceKind } from "./resource.ts";
-import type { ClusterWriter, Enqueuer, EventRecorder, KubeObject, Lister, ObjectKey, Reconciler } from "./types.ts";
+import type {
+  ClusterWriter,
+  Enqueuer,
+  EventRecorder,
+  KubeObject,
+  Lister,
+  ObjectKey,
+  ObjectRef,
+  Reconciler,
+} from "./types.ts";
 
 /**
  * A capability of the operator: called once at start, before anything runs, with what it may use. It returns the Pepr
@@ -24,6 +33,12 @@ export interface OperatorRuntime {
 
   /** The shared cache of a kind; asking for it makes it watched. Empty until the operator is ready. */
   lister<T extends KubeObject>(kind: ResourceKind<T>): Lister<T>;
+
+  /**
+   * The object straight from the API server, or `undefined` when it is not there: for what the caches do not hold. Throws
+   * `ApiError`.
+   */
+  find(ref: ObjectRef, signal: AbortSignal): Promise<KubeObject | undefined>;
 
   /** Calls `handler` for every change of a kind on every replica (leader or not), first for what exists already. */
   onChange<T extends KubeObject>(kind: ResourceKind<T>, handler: ChangeHandler<T>): void;
@@ -52,6 +67,8 @@ export interface ControllerOptions {
   readonly concurrency?: number | undefined;
   /** Kinds whose changes wake keys of this controller: children, or what the reconciler refers to. */
   readonly watches?: readonly WatchDeclaration[] | undefined;
+  /** Keys to reconcile at the begin of each term although no object wakes them. */
+  readonly initialKeys?: readonly ObjectKey[] | undefined;
 }
 
 /** A reconciler's handle: puts keys into its queue. Keys given while this replica does not lead are dropped. */

@@ -41,6 +41,10 @@ const schema = z
   .refine(env => env.LEASE_RETRY_PERIOD_MS < env.LEASE_RENEW_DEADLINE_MS, {
     path: ["LEASE_RETRY_PERIOD_MS"],
     error: "must be below LEASE_RENEW_DEADLINE_MS",
+  })
+  .refine(env => env.DRAIN_TIMEOUT_MS + env.LEASE_RETRY_PERIOD_MS < env.LEASE_DURATION_MS, {
+    path: ["DRAIN_TIMEOUT_MS"],
+    error: "must end before the lease does: below LEASE_DURATION_MS - LEASE_RETRY_PERIOD_MS",
   });
 
 export interface OperatorConfig {

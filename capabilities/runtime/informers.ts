@@ -68,6 +68,11 @@ export class SharedInformers {
     this.#informer(kind).cache.onChange(handler as unknown as ChangeHandler<KubeObject>);
   }
 
+  /** Tells one handler of all that is there, as if it had just been added. */
+  replay(kind: ResourceKind, handler: ChangeHandler<KubeObject>): void {
+    for (const object of this.#informer(kind).cache.list()) handler(object, "added");
+  }
+
   /** The cached object of any kind that is watched whole; `undefined` also when its kind is not watched. */
   cached(apiVersion: string, kind: string, key: { readonly namespace?: string | undefined; readonly name: string }) {
     for (const informer of this.#informers.values()) {

@@ -80,7 +80,7 @@ export function createKubeApi(kubeConfig: KubeConfig = defaultKubeConfig()): Kub
     const agent =
       previous?.tlsText === tlsText
         ? previous.agent
-        : new Agent({ connect: { ...tls, timeout: 10_000, keepAlive: true }, connections: 64, pipelining: 1 });
+        : new Agent({ connect: { ...tls, timeout: 10_000, keepAlive: true }, connections: 128, pipelining: 1 });
     // Ends when the calls that still use it have ended.
     if (previous !== undefined && previous.agent !== agent) void previous.agent.close();
     credentials = { readAtMs: nowMs, headers, tlsText, agent };
@@ -111,7 +111,8 @@ export function createKubeApi(kubeConfig: KubeConfig = defaultKubeConfig()): Kub
   };
 
   const call: KubeApi["call"] = async (method, path, options) => {
-    const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    // Timers take whole milliseconds only.
+    const timeoutMs = Math.max(1, Math.ceil(options.timeoutMs ?? DEFAULT_TIMEOUT_MS));
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
     try {
       const response = await send(method, path, { ...options, signal, silenceMs: timeoutMs });

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { ClusterWriter } from "./types.ts";
+import type { ClusterWriter, Reconciler } from "./types.ts";
 
 export interface StatsEndpoint {
   readonly namespace: string;
@@ -39,11 +39,13 @@ export function buildStatsEndpointSlice({ namespace, podIp, podName, port }: Sta
   };
 }
 
-/** Makes this replica the end of the Service; the next leader does the same, so nothing is taken back. */
-export async function publishStatsEndpoint(
-  writer: ClusterWriter,
-  endpoint: StatsEndpoint,
-  signal: AbortSignal,
-): Promise<void> {
-  await writer.apply(buildStatsEndpointSlice(endpoint), signal);
+/** Keeps this replica, which leads, the end of the Service; the next leader does the same, so nothing is taken back. */
+export function createStatsEndpointReconciler(writer: ClusterWriter, endpoint: StatsEndpoint): Reconciler {
+  return {
+    name: "stats-endpoint",
+    async reconcile(_key, signal) {
+      await writer.apply(buildStatsEndpointSlice(endpoint), signal);
+      return {};
+    },
+  };
 }

@@ -37,7 +37,7 @@ function harness(concurrency = 1) {
         });
       }),
   });
-  const ended = queue.run(stop.signal, 1000);
+  const ended = queue.run(stop.signal, () => 1000);
   const run = (index: number): Run => {
     const found = runs[index];
     if (found === undefined) throw new Error(`run ${index} has not started; ${runs.length} have`);
@@ -225,7 +225,7 @@ describe("work queue", () => {
     queue.enqueue(key("lost"));
     const second = new AbortController();
     open.push(second);
-    void queue.run(second.signal, 0);
+    void queue.run(second.signal, () => 0);
     queue.enqueue(key("a"));
     await settle();
     expect(runs.map(({ key }) => key)).toEqual(["a"]);

@@ -65,10 +65,10 @@ export class WorkQueue implements Enqueuer {
   }
 
   /**
-   * Works until `stop` aborts, then takes no new key, lets running ones end for up to `drainMs`, and aborts those that have
+   * Works until `stop` aborts, then takes no new key, lets running ones end for up to `drainMs()`, and aborts those that have
    * not. Resolves when nothing runs any more. Nothing is kept for the next term: its caller enqueues everything again.
    */
-  async run(stop: AbortSignal, drainMs: number): Promise<void> {
+  async run(stop: AbortSignal, drainMs: () => number): Promise<void> {
     if (this.#term !== undefined) throw new Error(`work queue ${this.#options.name} is already running`);
     const term = new Term(this.#options);
     this.#term = term;
@@ -76,7 +76,7 @@ export class WorkQueue implements Enqueuer {
       if (!stop.aborted) await new Promise(resolve => stop.addEventListener("abort", resolve, { once: true }));
     } finally {
       this.#term = undefined;
-      await term.end(drainMs);
+      await term.end(drainMs());
     }
   }
 }
@@ -147,6 +147,7 @@ class Term {
     this.#ready.length = 0;
     this.#options.metrics.depth.set({ name: this.#options.name }, 0);
     if (this.#running === 0) return;
+    if (drainMs <= 0) this.#abort.abort();
     const cancel = this.#options.clock.after(drainMs, () => this.#abort.abort());
     await new Promise<void>(resolve => this.#idle.push(resolve));
     cancel();

@@ -1,3 +1,4 @@
+import { findCondition } from "../../api/conditions.ts";
 import { LABEL, type RoutingState } from "../../api/labels.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 
@@ -5,7 +6,18 @@ export const routingState = (revision: Pick<Revision, "metadata">): RoutingState
   revision.metadata.labels?.[LABEL.routingState] as RoutingState | undefined;
 
 /**
- * False when no Route leads to the revision and it was not just made: then neither its minimum nor its initial scale holds
- * pods up, and it goes to zero at once. For the autoscaler.
+ * False when no Route leads to the revision: then neither its minimum nor its initial scale holds pods up, and it goes to
+ * zero at once. One that no Route took yet counts as reachable until its pods are known to fail. For the autoscaler.
  */
-export const isReachable = (revision: Pick<Revision, "metadata">): boolean => routingState(revision) !== "reserve";
+export function isReachable(revision: Pick<Revision, "metadata" | "status">): boolean {
+  switch (routingState(revision)) {
+    case "active":
+      return true;
+    case "reserve":
+      return false;
+    default:
+      return !["ResourcesAvailable", "ContainerHealthy"].some(
+        type => findCondition(revision, type)?.status === "False",
+      );
+  }
+}

@@ -1,5 +1,5 @@
+import type { PathMode } from "../../core/autoscaling/lifecycle.ts";
 import type { ObjectKey } from "../runtime/types.ts";
-import type { PathMode } from "./build/public-endpoint-slices.ts";
 
 /** What the autoscaler knows of a revision; the Revision's status and public endpoints show it. */
 export interface ScalingStatus {

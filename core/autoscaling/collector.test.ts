@@ -21,6 +21,7 @@ function report(sequence: number, concurrency: number, more: Partial<GatewayLoad
         averageConcurrentRequests: concurrency,
         requestCount: concurrency * 10,
         waiting: 0,
+        inFlight: 0,
       },
     ],
     ...more,
@@ -102,6 +103,7 @@ describe("collector", () => {
       averageConcurrentRequests: 0.01,
       requestCount: 1,
       waiting: 1,
+      inFlight: 0,
     };
     expect(c.acceptReport(report(1, 0, { poke: true, revisions: [waiting] }), START + 200)).toEqual([KEY]);
     expect(stable(c, START + 200)).toBe(1);
@@ -145,6 +147,46 @@ describe("collector", () => {
       if (second === 60) expect(stable(c, START + second * 1000)).toBe(8);
     }
     expect(stable(c, START + 200_000)).toBe("no-data-in-window");
+  });
+
+  it("takes an empty window for zero only where nothing is scraped and every gateway is heard", () => {
+    const c = new MetricCollector();
+    c.register(KEY, { ...SPEC, scraped: false }, START);
+    expect(stable(c, START)).toBe("no-data-in-window");
+    c.retainGateways(new Set(["gw-a", "gw-b"]));
+    c.acceptReport(report(1, 0, { revisions: [] }), START);
+    expect(stable(c, START)).toBe("no-data-in-window");
+    c.acceptReport(report(1, 0, { revisions: [], gateway: "gw-b" }), START);
+    expect(stable(c, START)).toBe(0);
+    expect(stable(c, START + 4000)).toBe("no-data-in-window");
+  });
+
+  it("keeps what Cloud Run's policy needs: each instance's numbers, CPU, who waits and how fast places free up", () => {
+    const c = new MetricCollector();
+    c.register(KEY, { ...SPEC, perInstance: true }, START);
+    const second = (n: number, requestCount: number, waiting: number, inFlight: number): void => {
+      const revisions = [
+        { namespace: "shop", revision: "cart-00001", averageConcurrentRequests: 20, requestCount, waiting, inFlight },
+      ];
+      c.acceptReport(report(n, 0, { revisions }), START + n * 1000);
+      const readings = [
+        { ...pod("p1", 0, 12), cpuUsage: 0.9 },
+        { ...pod("p2", 0, n < 3 ? 8 : 0), cpuUsage: 0.3 },
+      ];
+      c.recordScrape(KEY, { readyPods: 2, readings }, START + n * 1000 + 500);
+    };
+    second(1, 30, 10, 20);
+    expect(c.instancesLoad(KEY, START + 1500)).toMatchObject({ waiting: 10, inFlight: 20, freedPerSecond: 0 });
+    second(2, 14, 4, 20);
+    second(3, 16, 0, 16);
+    const seen = c.instancesLoad(KEY, START + 3500);
+    // 14 + 30 - 24 = 20 ended, then 16 + 24 - 16 = 24.
+    expect(seen).toMatchObject({ waiting: 0, inFlight: 16, freedPerSecond: 22 });
+    expect(seen.load).toEqual({ concurrency1m: 20, concurrency10m: 20, cpu1m: 1.2 });
+    expect(seen.instances).toEqual([
+      { name: "p1", concurrency1m: 12, cpu1m: 0.9, concurrency: 12, cpu: 0.9, lastBusyMs: START + 3500 },
+      { name: "p2", concurrency1m: 5.333333, cpu1m: 0.3, concurrency: 0, cpu: 0.3, lastBusyMs: START + 2500 },
+    ]);
   });
 
   it("drops the windows of a revision without data", () => {

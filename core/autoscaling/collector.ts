@@ -12,7 +12,10 @@
  * Mutable, one per operator process (a new leader starts empty: no data, no decision). Windows exist only for revisions
  * with load in their last window, so an idle revision costs its registration only.
  */
+import type { CloudRunLoad } from "./cloud-run-drivers.ts";
 import type { ScalingMetric } from "./config.ts";
+import type { InstanceLoad } from "./instance-windows.ts";
+import { InstanceWindows } from "./instance-windows.ts";
 import type { WindowedLoad } from "./kpa.ts";
 import { RevisionWindows } from "./revision-windows.ts";
 import type { WindowsSpec } from "./revision-windows.ts";
@@ -25,7 +28,9 @@ export interface GatewayReading {
   readonly revision: string;
   readonly averageConcurrentRequests: number;
   readonly requestCount: number;
+  /** Requests without a place, and requests at pods, at the end of the second. */
   readonly waiting: number;
+  readonly inFlight: number;
 }
 
 /** The part of a gateway's report that the autoscaler reads. */
@@ -47,6 +52,8 @@ export interface PodReading {
   readonly averageProxiedConcurrentRequests: number;
   readonly requestCount: number;
   readonly proxiedRequestCount: number;
+  /** CPUs used by the pod over the second, where it can be measured. */
+  readonly cpuUsage?: number | undefined;
 }
 
 /** What one round of asking a revision's pods brought; fewer answers than the sample needs make it a failed round. */
@@ -58,12 +65,29 @@ export interface ScrapeRound {
 /** A gateway not heard for so long is silent: three reports missed. */
 export const GATEWAY_SILENT_MS = 3000;
 
+/** What Cloud Run's policy observes of a revision. */
+export interface InstancesLoad {
+  /** Undefined when there are no data. */
+  readonly load: CloudRunLoad | undefined;
+  readonly waiting: number;
+  readonly inFlight: number;
+  /** Places that freed up per second, over the last ten. */
+  readonly freedPerSecond: number;
+  readonly instances: readonly InstanceLoad[];
+}
+
 interface Load {
   readonly concurrency: number;
   readonly requests: number;
 }
 
 const ZERO: Load = { concurrency: 0, requests: 0 };
+
+/** A gateway's latest word on a revision. */
+interface LatestLoad extends Load {
+  readonly waiting: number;
+  readonly inFlight: number;
+}
 
 interface GatewaySource {
   readonly instance: string;
@@ -72,8 +96,8 @@ interface GatewaySource {
   heardMs: number;
   /** What was already recorded by pokes of the second still to be reported. */
   poked: Map<string, Load>;
-  /** Latest second, for revisions with load. */
-  latest: Map<string, Load>;
+  /** Latest second, for revisions with load; undefined before the first whole second. */
+  latest: Map<string, LatestLoad> | undefined;
 }
 
 interface LastScrape {
@@ -84,6 +108,7 @@ interface LastScrape {
 interface Collected {
   spec: WindowsSpec;
   windows: RevisionWindows | undefined;
+  perInstance: InstanceWindows | undefined;
   aligner: SecondAligner | undefined;
   /** The second of the last round, whole seconds since the epoch. */
   scrapedSecond: number;
@@ -101,6 +126,7 @@ export function revisionKey(namespace: string, revision: string): string {
 export class MetricCollector {
   readonly #revisions = new Map<string, Collected>();
   readonly #gateways = new Map<string, GatewaySource>();
+  #expected: ReadonlySet<string> = new Set();
 
   /** Starts collecting for a revision, or takes its changed windows and keeps the data. */
   register(key: string, spec: WindowsSpec, nowMs: number): void {
@@ -109,6 +135,7 @@ export class MetricCollector {
       this.#revisions.set(key, {
         spec,
         windows: undefined,
+        perInstance: undefined,
         aligner: undefined,
         scrapedSecond: Number.NEGATIVE_INFINITY,
         lastScrape: undefined,
@@ -116,6 +143,7 @@ export class MetricCollector {
       return;
     }
     known.windows?.update(spec, nowMs);
+    if (spec.perInstance !== true) known.perInstance = undefined;
     known.spec = spec;
   }
 
@@ -123,12 +151,13 @@ export class MetricCollector {
     this.#revisions.delete(key);
     for (const source of this.#gateways.values()) {
       source.poked.delete(key);
-      source.latest.delete(key);
+      source.latest?.delete(key);
     }
   }
 
-  /** Forgets gateways that are no more, so that their silence is not waited on. Called when their set changes. */
+  /** The gateways there are: others are forgotten, so that their silence is not waited on. Called when their set changes. */
   retainGateways(gateways: ReadonlySet<string>): void {
+    this.#expected = gateways;
     for (const name of this.#gateways.keys()) if (!gateways.has(name)) this.#gateways.delete(name);
   }
 
@@ -142,7 +171,7 @@ export class MetricCollector {
         sequence: report.sequence,
         heardMs: nowMs,
         poked: new Map(),
-        latest: new Map(),
+        latest: undefined,
       };
       this.#gateways.set(report.gateway, source);
     } else if (report.sequence <= source.sequence) {
@@ -159,6 +188,11 @@ export class MetricCollector {
       const key = revisionKey(reading.namespace, reading.revision);
       const collected = this.#revisions.get(key);
       if (collected === undefined) continue;
+      source.latest?.set(key, {
+        ...(source.latest.get(key) ?? ZERO),
+        waiting: reading.waiting,
+        inFlight: reading.inFlight,
+      });
       const before = source.poked.get(key) ?? ZERO;
       // Those who wait now will wait for the rest of the second at least.
       const concurrency = Math.max(reading.averageConcurrentRequests, reading.waiting) - before.concurrency;
@@ -177,7 +211,7 @@ export class MetricCollector {
   #recordSecond(source: GatewaySource, report: GatewayLoadReport, nowMs: number): string[] {
     const active: string[] = [];
     const atMs = source.aligner.align(report.timestampMs, nowMs);
-    const latest = new Map<string, Load>();
+    const latest = new Map<string, LatestLoad>();
     for (const reading of report.revisions) {
       const key = revisionKey(reading.namespace, reading.revision);
       const collected = this.#revisions.get(key);
@@ -191,7 +225,13 @@ export class MetricCollector {
         Math.max(concurrency - poked.concurrency, 0),
         Math.max(requests - poked.requests, 0),
       );
-      if (concurrency > 0 || requests > 0) latest.set(key, { concurrency, requests });
+      const { waiting, inFlight } = reading;
+      if (source.latest !== undefined && collected.perInstance !== undefined) {
+        const before = source.latest.get(key);
+        const ended = requests + (before?.waiting ?? 0) + (before?.inFlight ?? 0) - waiting - inFlight;
+        collected.perInstance.recordFreed(atMs, Math.max(ended, 0));
+      }
+      if (concurrency > 0 || requests > 0 || waiting > 0) latest.set(key, { concurrency, requests, waiting, inFlight });
       active.push(key);
     }
     source.poked = new Map();
@@ -217,6 +257,7 @@ export class MetricCollector {
       }
       return;
     }
+    this.#recordInstances(collected, readings, round.readyPods, atMs);
     const factor = round.readyPods / readings.size;
     let concurrency = 0;
     let requests = 0;
@@ -238,18 +279,48 @@ export class MetricCollector {
   load(key: string, metric: ScalingMetric, nowMs: number): WindowedLoad {
     const collected = this.#revisions.get(key);
     if (collected === undefined) return NOT_COLLECTING;
-    if (collected.windows === undefined) {
-      return collected.spec.scraped ? NO_DATA : { kind: "measured", stable: 0, panic: 0 };
+    if (collected.windows === undefined || collected.windows.isEmpty(nowMs)) {
+      // Without scraping this means no requests, but only while every gateway is heard.
+      const known = !collected.spec.scraped && !this.#silentGateway(nowMs);
+      return known ? { kind: "measured", stable: 0, panic: 0 } : NO_DATA;
     }
     return collected.windows.load(metric, nowMs);
+  }
+
+  /** True when some gateway that should report is not heard, or none ever was. */
+  #silentGateway(nowMs: number): boolean {
+    if (this.#gateways.size === 0) return true;
+    for (const name of this.#expected) if (!this.#gateways.has(name)) return true;
+    for (const source of this.#gateways.values()) if (nowMs - source.heardMs > GATEWAY_SILENT_MS) return true;
+    return false;
+  }
+
+  /** What Cloud Run's policy observes; for revisions registered with `perInstance`. */
+  instancesLoad(key: string, nowMs: number): InstancesLoad {
+    const perInstance = this.#revisions.get(key)?.perInstance;
+    let waiting = 0;
+    let inFlight = 0;
+    for (const source of this.#gateways.values()) {
+      const latest = nowMs - source.heardMs > GATEWAY_SILENT_MS ? undefined : source.latest?.get(key);
+      waiting += latest?.waiting ?? 0;
+      inFlight += latest?.inFlight ?? 0;
+    }
+    return {
+      load: perInstance?.load(nowMs),
+      waiting,
+      inFlight,
+      freedPerSecond: perInstance?.freedPerSecond(nowMs) ?? 0,
+      instances: perInstance?.instances(nowMs) ?? [],
+    };
   }
 
   /** Frees the windows of a revision without data; true when it has none. Called for revisions at zero. */
   release(key: string, nowMs: number): boolean {
     const collected = this.#revisions.get(key);
     if (collected === undefined || collected.windows === undefined) return true;
-    if (!collected.windows.isEmpty(nowMs)) return false;
+    if (!collected.windows.isEmpty(nowMs) || collected.perInstance?.isEmpty(nowMs) === false) return false;
     collected.windows = undefined;
+    collected.perInstance = undefined;
     collected.aligner = undefined;
     collected.lastScrape = undefined;
     return true;
@@ -258,6 +329,31 @@ export class MetricCollector {
   #record(collected: Collected, atMs: number, concurrency: number, requests: number): void {
     collected.windows ??= new RevisionWindows(collected.spec);
     collected.windows.record(atMs, concurrency, requests);
+    if (collected.spec.perInstance === true) {
+      collected.perInstance ??= new InstanceWindows();
+      collected.perInstance.record(atMs, concurrency);
+    }
+  }
+
+  #recordInstances(
+    collected: Collected,
+    readings: ReadonlyMap<string, PodReading>,
+    readyPods: number,
+    atMs: number,
+  ): void {
+    if (collected.spec.perInstance !== true) return;
+    collected.perInstance ??= new InstanceWindows();
+    let cpus = 0;
+    let measured = 0;
+    for (const reading of readings.values()) {
+      collected.perInstance.recordInstance(reading.podName, atMs, reading.averageConcurrentRequests, reading.cpuUsage);
+      if (reading.cpuUsage !== undefined) {
+        cpus += reading.cpuUsage;
+        measured++;
+      }
+    }
+    if (measured > 0) collected.perInstance.recordCpu(atMs, (cpus / measured) * readyPods);
+    collected.perInstance.prune(atMs);
   }
 
   /** What pods got through gateways that do not report: proxied load beyond what the heard gateways told of. */
@@ -270,7 +366,7 @@ export class MetricCollector {
         silent = true;
         continue;
       }
-      const latest = source.latest.get(key) ?? ZERO;
+      const latest = source.latest?.get(key) ?? ZERO;
       concurrency += latest.concurrency;
       requests += latest.requests;
     }

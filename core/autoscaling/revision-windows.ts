@@ -18,6 +18,8 @@ export interface WindowsSpec {
    * an empty window then means no requests. Else it means no data.
    */
   readonly scraped: boolean;
+  /** Also keep what Cloud Run's policy needs: 1 and 10 minutes, each instance's own numbers, freed places. */
+  readonly perInstance?: boolean;
 }
 
 const NO_DATA: WindowedLoad = { kind: "none", reason: "no-data-in-window" };

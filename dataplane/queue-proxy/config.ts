@@ -61,14 +61,18 @@ type ProbeJson = z.infer<typeof ProbeSchema>;
 const probes = z.pipe(
   z.string(),
   z.transform((text, context): ProbeJson[] => {
-    try {
-      const parsed: unknown = JSON.parse(text);
-      return z.array(ProbeSchema).parse(Array.isArray(parsed) ? parsed : [parsed]);
-    } catch (error) {
-      const reason = error instanceof z.core.$ZodError ? z.prettifyError(error) : String(error);
+    const refuse = (reason: string): never => {
       context.issues.push({ code: "custom", input: text, message: `not a probe or a list of probes: ${reason}` });
       return z.NEVER;
+    };
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch (error) {
+      return refuse(String(error));
     }
+    const result = z.array(ProbeSchema).safeParse(Array.isArray(json) ? json : [json]);
+    return result.success ? result.data : refuse(z.prettifyError(result.error));
   }),
 );
 

@@ -1,5 +1,6 @@
 import { getAnnotation, SERVING_ANNOTATION } from "../../../api/annotations.ts";
 import { parseDurationMs } from "../../../api/meta/go-format.ts";
+import { AUTOSCALER_FIELD_MANAGER } from "../../../api/labels.ts";
 import { deploymentName } from "../../../api/names.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { Deployment } from "../kinds.ts";
@@ -7,6 +8,9 @@ import { controllerReference, revisionChildAnnotations, revisionChildLabels, rev
 import type { PodSettings } from "./pod-settings.ts";
 import { buildPodSpec } from "./pod-spec.ts";
 import { servingContainer } from "./serving-container.ts";
+
+/** Says on a Deployment that `spec.replicas` has been handed to this field manager. */
+export const SCALED_BY = "autoscaling.fairway.dev/scaled-by";
 
 /**
  * The Deployment of a revision, without `spec.replicas`: that field is the autoscaler's, except at creation.
@@ -23,7 +27,7 @@ export function buildDeployment(revision: Revision, settings: PodSettings): Depl
       name: deploymentName(revision.metadata.name ?? ""),
       namespace: revision.metadata.namespace,
       labels,
-      annotations,
+      annotations: { ...annotations, [SCALED_BY]: AUTOSCALER_FIELD_MANAGER },
       ownerReferences: [controllerReference(revision, "Revision")],
     },
     spec: {

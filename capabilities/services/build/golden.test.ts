@@ -6,11 +6,12 @@ import { parseDeploymentConfig } from "../../../api/config/deployment.ts";
 import { parseFeaturesConfig } from "../../../api/config/features.ts";
 import { parseObservabilityConfig } from "../../../api/config/observability.ts";
 import type { Configuration, Revision, Route, Service } from "../../../api/serving/v1/types.ts";
+import type { PathMode } from "../../../core/autoscaling/lifecycle.ts";
 import type { CoreService, EndpointSlice } from "../kinds.ts";
 import { buildConfiguration } from "./configuration.ts";
 import { buildDeployment } from "./deployment.ts";
 import type { PodSettings } from "./pod-settings.ts";
-import { buildPublicEndpointSlices, type PathMode } from "./public-endpoint-slices.ts";
+import { buildPublicEndpointSlices } from "./public-endpoint-slices.ts";
 import { buildRevision } from "./revision.ts";
 import { buildPrivateService, buildPublicService } from "./revision-services.ts";
 import { buildRoute } from "./route.ts";
@@ -25,7 +26,7 @@ interface Input {
   readonly configuration: Configuration;
   readonly revision: Revision;
   readonly route: Route;
-  readonly name: string;
+  readonly tag: string;
   readonly existing?: CoreService;
   readonly mode: PathMode;
   readonly gateways: EndpointSlice[];
@@ -51,8 +52,7 @@ const BUILDERS: Readonly<Record<string, (input: Input) => readonly object[]>> = 
   "revision-services": input => [buildPrivateService(input.revision), buildPublicService(input.revision)],
   route: input => [buildRoute(input.service)],
   "route-service": input => [
-    buildRouteService(input.route, input.existing, {
-      name: input.name,
+    buildRouteService(input.route, input.tag, input.existing, {
       systemNamespace: "fairway-system",
       clusterDomain: "cluster.local",
     }),

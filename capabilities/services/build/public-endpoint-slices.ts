@@ -1,14 +1,12 @@
 import { FIELD_MANAGER, LABEL } from "../../../api/labels.ts";
 import { childName, publicServiceName } from "../../../api/names.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
+import type { PathMode } from "../../../core/autoscaling/lifecycle.ts";
 import type { EndpointSlice } from "../kinds.ts";
 import { controllerReference, revisionChildLabels } from "./metadata.ts";
 import { QUEUE_PROXY_PORTS } from "./pod-settings.ts";
 import { trafficPortName } from "./revision-services.ts";
 import { protocolOf } from "./serving-container.ts";
-
-/** `proxy`: requests to the revision's Service pass the gateways; `serve`: they reach the pods directly. */
-export type PathMode = "proxy" | "serve";
 
 /** What the API server takes in one EndpointSlice. */
 const MAX_ENDPOINTS = 1000;

@@ -4,7 +4,7 @@ import { SERVING_API_VERSION, type Configuration, type Revision } from "../../..
 import { controllerReference } from "./metadata.ts";
 
 /** The name a Configuration's present template gets: its own, or one from the generation. */
-export const nameOfLatestRevision = (configuration: Configuration): string =>
+const nameOfLatestRevision = (configuration: Configuration): string =>
   configuration.spec.template.metadata?.name ||
   revisionName(configuration.metadata.name ?? "", configuration.metadata.generation ?? 0);
 

@@ -1,5 +1,5 @@
 import { LABEL, withoutTracking } from "../../../api/labels.ts";
-import { clusterHost } from "../../../api/names.ts";
+import { clusterHost, routeServiceName, tagServiceName } from "../../../api/names.ts";
 import type { Route } from "../../../api/serving/v1/types.ts";
 import type { CoreService } from "../kinds.ts";
 import { controllerReference, routeChildLabels } from "./metadata.ts";
@@ -8,19 +8,21 @@ import { controllerReference, routeChildLabels } from "./metadata.ts";
 export const INTERNAL_GATEWAY_SERVICE = "fairway-gateway-internal";
 
 export interface RouteServiceSettings {
-  /** The Route's own name, or for a tag what the tag template makes of both. */
-  readonly name: string;
   readonly systemNamespace: string;
   readonly clusterDomain: string;
 }
 
+export const coreServiceName = (route: string, tag: string): string =>
+  tag === "" ? routeServiceName(route) : tagServiceName(route, tag);
+
 /**
- * The core Service by which a Route or one of its tags is reached inside the cluster: an alias of the internal
+ * The core Service by which a Route (tag "") or one of its tags is reached inside the cluster: an alias of the internal
  * gateway, which tells them apart by host. `existing` keeps labels and annotations once given, as Knative does, so that
  * selectors of others do not break when a label leaves the Route.
  */
 export function buildRouteService(
   route: Route,
+  tag: string,
   existing: CoreService | undefined,
   settings: RouteServiceSettings,
 ): CoreService {
@@ -28,7 +30,7 @@ export function buildRouteService(
     apiVersion: "v1",
     kind: "Service",
     metadata: {
-      name: settings.name,
+      name: coreServiceName(route.metadata.name ?? "", tag),
       namespace: route.metadata.namespace,
       labels: { ...existing?.metadata?.labels, ...routeChildLabels(route), [LABEL.appManagedBy]: "fairway" },
       annotations: { ...existing?.metadata?.annotations, ...withoutTracking(route.metadata.annotations) },

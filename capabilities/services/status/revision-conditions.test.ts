@@ -14,6 +14,7 @@ const base: RevisionObservation = {
   minScale: 0,
   initialScale: 1,
   initialScaleReached: false,
+  waitForNodes: false,
   previous: undefined,
 };
 const crashed: Pod = {
@@ -29,6 +30,12 @@ const unpullable: Pod = {
     containerStatuses: [
       { name: "user-container", state: { waiting: { reason: "ImagePullBackOff", message: "Back-off pulling x" } } },
     ],
+  },
+};
+const homeless: Pod = {
+  metadata: { name: "p" },
+  status: {
+    conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "Insufficient cpu" }],
   },
 };
 const before = (type: string, status: "True" | "False" | "Unknown", reason?: string): Condition => ({
@@ -99,6 +106,18 @@ describe("judgeRevision", () => {
       title: "the image cannot be pulled",
       observed: { pods: [unpullable] },
       resources: conditionFalse("ImagePullBackOff", "Back-off pulling x"),
+      container: deploying,
+    },
+    {
+      title: "no node has room",
+      observed: { pods: [homeless] },
+      resources: conditionFalse("Unschedulable", "Insufficient cpu"),
+      container: deploying,
+    },
+    {
+      title: "no node has room, where a cluster autoscaler will make some",
+      observed: { pods: [homeless], waitForNodes: true },
+      resources: deploying,
       container: deploying,
     },
     {

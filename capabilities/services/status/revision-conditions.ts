@@ -36,6 +36,8 @@ export interface RevisionObservation {
   readonly initialScale: number;
   /** As stored in the Revision's status. */
   readonly initialScaleReached: boolean;
+  /** A pod without a node is no failure: a cluster autoscaler will make room. */
+  readonly waitForNodes: boolean;
   readonly previous: readonly Condition[] | undefined;
 }
 
@@ -72,12 +74,13 @@ export function judgeRevision(o: RevisionObservation): RevisionOutlook {
   const replicas = deployment.spec?.replicas ?? 1;
   const ready = deployment.status?.readyReplicas ?? 0;
   const reached = o.initialScaleReached || ready >= Math.max(o.minScale, o.initialScale);
+  const problem = findPodProblem(o.pods);
   const look: Look = {
     deployment,
     replicas,
     ready,
     reached,
-    problem: findPodProblem(o.pods),
+    problem: o.waitForNodes && problem?.kind === "unschedulable" ? undefined : problem,
     hasPods: o.pods.some(pod => pod.metadata?.deletionTimestamp === undefined),
     before: type => o.previous?.find(condition => condition.type === type),
   };

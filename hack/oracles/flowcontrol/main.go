@@ -33,11 +33,29 @@ func atou(s string) uint64 {
 	return u
 }
 
-// scenario makes and runs one scenario; its kind goes by its number.
+// scenario makes and runs one scenario; its kind goes by its number. Of five, three are queue sets, one is a whole
+// controller, and one compares a part.
 func scenario(seed uint64, number int) any {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	of := func(kind string) header { return header{Number: number, Kind: kind} }
-	return runQueueSet(of("queueset"), r)
+	switch {
+	case number == 0:
+		return runBootstrap(of("bootstrap"))
+	case number%5 < 3:
+		return runQueueSet(of("queueset"), r)
+	case number%5 == 3:
+		return runController(of("controller"), r)
+	}
+	switch number / 5 % 4 {
+	case 0:
+		return runDealer(of("dealer"), r)
+	case 1:
+		return runAllocation(of("allocation"), r)
+	case 2:
+		return runRetry(of("retry"), r)
+	default:
+		return runClassify(of("classify"), r)
+	}
 }
 
 func main() {
