@@ -85,10 +85,13 @@ export class RevisionReconciler implements Reconciler {
       return { state: { kind: "present", deployment } };
     } catch (error) {
       if (error instanceof NotOwnedError) return { state: { kind: "foreign", name }, error };
-      if (isRefusal(error)) return { state: { kind: "refused", reason: error.reason, message: error.message }, error };
-      const seen: DeploymentState =
-        cached === undefined ? { kind: "missing" } : { kind: "present", deployment: cached };
-      return { state: seen, error: error instanceof Error ? error : new Error(String(error)) };
+      if (isRefusal(error)) this.#context.events.event(revision, "Warning", "DeploymentRefused", error.message);
+      const failure = error instanceof Error ? error : new Error(String(error));
+      // Pods that run are not less well because their Deployment could not be changed.
+      if (cached !== undefined) return { state: { kind: "present", deployment: cached }, error: failure };
+      return isRefusal(error)
+        ? { state: { kind: "refused", reason: error.reason, message: error.message }, error }
+        : { state: { kind: "missing" }, error: failure };
     }
   }
 
