@@ -18,7 +18,7 @@ export function buildQueueProxyContainer(revision: Revision, settings: PodSettin
     name: QUEUE_PROXY_CONTAINER,
     image: settings.deployment.queueSidecarImage || settings.queueProxyImage,
     imagePullPolicy: "IfNotPresent",
-    command: ["node", "/app/queue-proxy.cjs"],
+    args: ["/app/queue-proxy.cjs"],
     ports: [
       { name: "queue-port", containerPort: QUEUE_PROXY_PORTS[protocol], protocol: "TCP" },
       { name: "http-usermetric", containerPort: QUEUE_PROXY_PORTS.metrics, protocol: "TCP" },
