@@ -80,7 +80,7 @@ export function createKubeApi(kubeConfig: KubeConfig = defaultKubeConfig()): Kub
     const agent =
       previous?.tlsText === tlsText
         ? previous.agent
-        : new Agent({ connect: { ...tls, timeout: 10_000, keepAlive: true }, connections: 128, pipelining: 1 });
+        : new Agent({ connect: { ...tls, timeout: 5_000, keepAlive: true }, connections: 128, pipelining: 1 });
     // Ends when the calls that still use it have ended.
     if (previous !== undefined && previous.agent !== agent) void previous.agent.close();
     credentials = { readAtMs: nowMs, headers, tlsText, agent };
@@ -93,18 +93,21 @@ export function createKubeApi(kubeConfig: KubeConfig = defaultKubeConfig()): Kub
     for (const [name, value] of Object.entries(options.query ?? {})) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
-    const response = await request(url, {
-      method,
-      dispatcher: agent,
-      headers: {
-        ...headers,
-        ...(options.body === undefined ? {} : { "content-type": options.contentType ?? "application/json" }),
-      },
-      body: options.body === undefined ? null : JSON.stringify(options.body),
-      signal: options.signal,
-      headersTimeout: DEFAULT_TIMEOUT_MS,
-      bodyTimeout: options.silenceMs,
-    });
+    const response = await abortable(
+      request(url, {
+        method,
+        dispatcher: agent,
+        headers: {
+          ...headers,
+          ...(options.body === undefined ? {} : { "content-type": options.contentType ?? "application/json" }),
+        },
+        body: options.body === undefined ? null : JSON.stringify(options.body),
+        signal: options.signal,
+        headersTimeout: DEFAULT_TIMEOUT_MS,
+        bodyTimeout: options.silenceMs,
+      }),
+      options.signal,
+    );
     if (response.statusCode === 401) credentials = credentials && { ...credentials, readAtMs: -Infinity };
     if (response.statusCode >= 300) throw await refusal(method, path, response);
     return response;
@@ -178,6 +181,16 @@ function defaultKubeConfig(): KubeConfig {
   const kubeConfig = new KubeConfig();
   kubeConfig.loadFromDefault();
   return kubeConfig;
+}
+
+/** Rejects as soon as the signal aborts: undici looks at it only once it has a connection, which may take long to fail. */
+function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 /** The lines of a stream of UTF-8, without their ends. */

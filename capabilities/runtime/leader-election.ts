@@ -156,7 +156,17 @@ export class LeaderElection {
     this.#leading = true;
     log.info({ identity, transitions: won.lease.spec.leaseTransitions }, "leading");
     let last: Lease = won.lease;
-    const renewing = this.#renew(won, end.signal, lease => (last = lease)).finally(() => end.abort());
+    const { clock, renewDeadlineMs } = this.#options;
+    // Whatever hangs: without a renewal in time this replica stops leading before another can begin.
+    let disarm = clock.after(renewDeadlineMs, () => end.abort());
+    const renewing = this.#renew(won, end.signal, (lease, renewedMs) => {
+      last = lease;
+      disarm();
+      disarm = clock.after(renewedMs + renewDeadlineMs - clock.elapsedMs(), () => end.abort());
+    }).finally(() => {
+      disarm();
+      end.abort();
+    });
     try {
       await lead(end.signal);
     } finally {
@@ -171,7 +181,11 @@ export class LeaderElection {
   }
 
   /** Renews until the signal aborts; returns earlier when the lease is lost. Never rejects. */
-  async #renew(won: Observed, signal: AbortSignal, onRenewed: (lease: Lease) => void): Promise<void> {
+  async #renew(
+    won: Observed,
+    signal: AbortSignal,
+    onRenewed: (lease: Lease, renewedMs: number) => void,
+  ): Promise<void> {
     const { clock, log, renewDeadlineMs, retryPeriodMs, identity } = this.#options;
     let lease = won.lease;
     let renewedMs = won.atMs;
@@ -186,7 +200,7 @@ export class LeaderElection {
         // A hanging call must leave time for another try.
         lease = await this.#write(lease, record, signal, Math.max(leftMs / 2, retryPeriodMs));
         renewedMs = startedMs;
-        onRenewed(lease);
+        onRenewed(lease, renewedMs);
       } catch (error) {
         if (signal.aborted) return;
         log.warn({ error, leftMs: Math.round(leftMs) }, "lease not renewed");
@@ -195,7 +209,6 @@ export class LeaderElection {
         if (current === undefined) continue;
         if (current.spec.holderIdentity !== identity) return;
         lease = current;
-        onRenewed(lease);
       }
     }
   }
