@@ -3,13 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import { lifecycleFromStatus, livePods, readyPods } from "./observe.ts";
 
-function pod(name: string, ready: boolean, more: { deleting?: boolean; ip?: string } = {}): V1Pod {
+function pod(name: string, ready: boolean, deleting = false): V1Pod {
   return {
-    metadata: { name, ...(more.deleting === true ? { deletionTimestamp: new Date(0) } : {}) },
+    metadata: { name, creationTimestamp: new Date(5000), ...(deleting ? { deletionTimestamp: new Date(0) } : {}) },
     status: {
-      podIP: more.ip ?? "10.0.0.1",
-      startTime: new Date(5000),
-      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+      podIP: "10.0.0.1",
+      conditions: [{ type: "Ready", status: ready ? "True" : "False", lastTransitionTime: new Date(7000) }],
     },
   };
 }
@@ -25,11 +24,14 @@ function revision(
   } as unknown as Revision;
 }
 
-describe("readyPods", () => {
-  it("takes ready pods, never one that is being deleted (KS#15211)", () => {
-    const pods = [pod("a", true), pod("b", false), pod("c", true, { deleting: true })];
-    expect(readyPods(pods)).toEqual([{ name: "a", ip: "10.0.0.1", startedMs: 5000 }]);
-    expect(livePods(pods)).toBe(2);
+describe("pods", () => {
+  it("count while they live, never when they are being deleted (KS#15211)", () => {
+    const live = livePods([pod("a", true), pod("b", false), pod("c", true, true)]);
+    expect(live).toEqual([
+      { name: "a", ip: "10.0.0.1", createdMs: 5000, readySinceMs: 7000 },
+      { name: "b", ip: "10.0.0.1", createdMs: 5000, readySinceMs: undefined },
+    ]);
+    expect(readyPods(live)).toEqual([{ name: "a", ip: "10.0.0.1", startedMs: 5000 }]);
   });
 });
 

@@ -2,7 +2,13 @@ import type { V1Pod } from "@kubernetes/client-node";
 import { findCondition } from "../../api/conditions.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import { initialLifecycleState, type LifecycleState } from "../../core/autoscaling/lifecycle.ts";
+import type { PodView } from "../../core/autoscaling/observe-revision.ts";
 import { initialScaleReached } from "../services/initial-scale.ts";
+
+/** A pod that is not being deleted, with its address once it has one. */
+export interface LivePod extends PodView {
+  readonly ip: string | undefined;
+}
 
 /** A pod that takes requests now. */
 export interface ReadyPod {
@@ -11,21 +17,31 @@ export interface ReadyPod {
   readonly startedMs: number;
 }
 
-/** Pods that are Ready and not being deleted. */
-export function readyPods(pods: readonly V1Pod[]): readonly ReadyPod[] {
-  return pods.flatMap(pod => {
-    const { name, deletionTimestamp } = pod.metadata ?? {};
-    const { podIP, conditions, startTime } = pod.status ?? {};
-    if (name === undefined || podIP === undefined || deletionTimestamp !== undefined) return [];
-    if (!conditions?.some(condition => condition.type === "Ready" && condition.status === "True")) return [];
-    return [{ name, ip: podIP, startedMs: startTime === undefined ? 0 : new Date(startTime).getTime() }];
+/** All pods but those that are being deleted. */
+export function livePods(pods: readonly V1Pod[]): readonly LivePod[] {
+  return pods.flatMap(({ metadata, status }) => {
+    const { name, creationTimestamp, deletionTimestamp } = metadata ?? {};
+    if (name === undefined || deletionTimestamp !== undefined) return [];
+    const ready = status?.conditions?.find(condition => condition.type === "Ready" && condition.status === "True");
+    return [
+      {
+        name,
+        ip: status?.podIP,
+        createdMs: timeOf(creationTimestamp),
+        readySinceMs: ready === undefined ? undefined : timeOf(ready.lastTransitionTime),
+      },
+    ];
   });
 }
 
-/** Pods that exist and are not being deleted, ready or not. */
-export function livePods(pods: readonly V1Pod[]): number {
-  return pods.filter(pod => pod.metadata?.deletionTimestamp === undefined).length;
+export function readyPods(pods: readonly LivePod[]): readonly ReadyPod[] {
+  return pods.flatMap(({ name, ip, createdMs, readySinceMs }) =>
+    ip === undefined || readySinceMs === undefined ? [] : [{ name, ip, startedMs: createdMs }],
+  );
 }
+
+/** Milliseconds since the epoch; 0 when there is no time. Objects in the caches carry times as texts. */
+const timeOf = (time: Date | string | undefined): number => (time === undefined ? 0 : new Date(time).getTime());
 
 /** Where the revision stood when an earlier leader decided: its Active condition. A new one is activating. */
 export function lifecycleFromStatus(revision: Revision, nowMs: number): LifecycleState {

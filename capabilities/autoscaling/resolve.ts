@@ -1,7 +1,9 @@
-import type { AutoscalerConfig } from "../../api/config/autoscaler.ts";
+import { AUTOSCALING_CLASS, type AutoscalingClass } from "../../api/annotations.ts";
 import { parseRevisionAutoscaling } from "../../api/autoscaling.ts";
+import type { AutoscalerConfig } from "../../api/config/autoscaler.ts";
+import { parseQuantity } from "../../api/meta/quantity.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
-import { resolveKpaSpec, resolveLifecycleSpec } from "../../core/autoscaling/config.ts";
+import { resolveRevision, type PolicyKind } from "../../core/autoscaling/resolve-revision.ts";
 import type { ResolvedScaling } from "./revision-scaler.ts";
 
 /** What decides about a revision beside the revision itself. */
@@ -15,21 +17,47 @@ export interface ScalingSources {
   readonly trafficPercent: number | undefined;
 }
 
+const POLICY: Readonly<Record<AutoscalingClass, PolicyKind>> = {
+  [AUTOSCALING_CLASS.kpa]: "kpa",
+  [AUTOSCALING_CLASS.cloudRun]: "cloud-run",
+  [AUTOSCALING_CLASS.manual]: "manual",
+};
+
 /** From annotations and config-autoscaler to the numbers the core decides with. */
 export function resolveScaling(revision: Revision, reachable: boolean, sources: ScalingSources): ResolvedScaling {
   const { config, progressDeadlineMs, serviceAnnotations, trafficPercent } = sources;
-  const { scaling } = parseRevisionAutoscaling(revision.metadata.annotations, serviceAnnotations, trafficPercent);
-  const kpa = resolveKpaSpec(config, scaling, revision.spec.containerConcurrency ?? 0, reachable);
-  return {
-    spec: {
-      policy: { kind: "kpa", kpa },
-      lifecycle: resolveLifecycleSpec(config, scaling, reachable, progressDeadlineMs),
+  const parsed = parseRevisionAutoscaling(revision.metadata.annotations, serviceAnnotations, trafficPercent);
+  return resolveRevision({
+    policy: POLICY[parsed.class ?? config.podAutoscalerClass],
+    config,
+    scaling: parsed.scaling,
+    cloudRun: parsed.cloudRun,
+    manualInstances: parsed.manualInstanceCount ?? parsed.scaling.minScale ?? 1,
+    instance: {
+      containerConcurrency: revision.spec.containerConcurrency ?? 0,
+      cpus: cpuLimit(revision),
+      gpu: hasGpu(revision),
     },
-    windows: {
-      aggregation: kpa.aggregation,
-      stableWindowMs: kpa.stableWindowMs,
-      panicWindowMs: kpa.panicWindowMs,
-      scraped: kpa.targetBurstCapacity !== -1,
-    },
-  };
+    reachable,
+    progressDeadlineMs,
+  });
+}
+
+type Container = NonNullable<Revision["spec"]["containers"]>[number];
+
+const limitsOf = (container: Container) => container.resources?.limits ?? {};
+
+/** CPUs of a pod: the sum of the limits of its containers; undefined when one of them has none. */
+function cpuLimit({ spec }: Revision): number | undefined {
+  let sum = 0;
+  for (const container of spec.containers ?? []) {
+    const cpus = parseQuantity(limitsOf(container)["cpu"] ?? "");
+    if (cpus === undefined) return undefined;
+    sum += cpus;
+  }
+  return sum;
+}
+
+function hasGpu({ spec }: Revision): boolean {
+  return (spec.containers ?? []).some(container => Object.keys(limitsOf(container)).some(key => key.endsWith("/gpu")));
 }

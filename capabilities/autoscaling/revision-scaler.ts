@@ -3,6 +3,7 @@ import { AUTOSCALER_FIELD_MANAGER, LABEL } from "../../api/labels.ts";
 import { deploymentName } from "../../api/names.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import { revisionKey, type MetricCollector } from "../../core/autoscaling/collector.ts";
+import { observeRevision } from "../../core/autoscaling/observe-revision.ts";
 import type { WindowsSpec } from "../../core/autoscaling/revision-windows.ts";
 import {
   initialRevisionState,
@@ -123,14 +124,12 @@ export class RevisionScaler implements Reconciler {
     collector.register(key, windows, nowMs);
 
     const pods = this.#deps.pods.list({ namespace, labels: { [LABEL.revision]: object.name } });
-    const ready = readyPods(pods);
+    const live = livePods(pods);
+    const ready = readyPods(live);
     const before = this.#followed.get(key);
     const state = before?.state ?? initialRevisionState(lifecycleFromStatus(revision, nowMs), ready.length, nowMs);
-    const observation: RevisionObservation = {
-      readyPods: ready.length,
-      load: collector.load(key, spec.policy.kpa.metric, nowMs),
-      gatewaysInPathSinceMs: before === undefined ? nowMs : before.gatewaysInPathSinceMs,
-    };
+    const gatewaysInPathSinceMs = before === undefined ? nowMs : before.gatewaysInPathSinceMs;
+    const observation = observeRevision(spec.policy, collector, key, live, gatewaysInPathSinceMs, nowMs);
     const outcome = scaleRevision(spec, observation, state, nowMs);
     const { step, next } = outcome;
     const replicasBefore = deployment.spec?.replicas;
@@ -140,7 +139,7 @@ export class RevisionScaler implements Reconciler {
 
     this.#followed.set(key, {
       state: next,
-      gatewaysInPathSinceMs: step.mode === "serve" ? undefined : (observation.gatewaysInPathSinceMs ?? nowMs),
+      gatewaysInPathSinceMs: step.mode === "serve" ? undefined : (gatewaysInPathSinceMs ?? nowMs),
       ready,
       windows,
     });
@@ -160,7 +159,7 @@ export class RevisionScaler implements Reconciler {
       observation,
       outcome,
       replicasBefore,
-      livePods: livePods(pods),
+      livePods: live.length,
     });
     return step.recheckAtMs === undefined ? {} : { requeueAfterMs: Math.max(0, step.recheckAtMs - nowMs) };
   }

@@ -37,7 +37,7 @@ export class ScalingMetrics {
     this.#gauges.actual_pods.set(labels, ready);
     this.#gauges.not_ready_pods.set(labels, Math.max(0, livePods - ready));
     this.#gauges.excess_burst_capacity.set(labels, outcome.excessBurstCapacity);
-    if (!outcome.decision.valid) return;
+    if (!outcome.decision.valid || outcome.decision.policy !== "kpa") return;
     const { explanation } = outcome.decision;
     this.#gauges.stable_value.set(labels, explanation.stableValue);
     this.#gauges.panic_value.set(labels, explanation.panicValue);
