@@ -9,7 +9,6 @@ import { decideCloudRun, initialCloudRunState } from "./cloud-run.ts";
 import type { RevisionScaling } from "./config.ts";
 import type { Instance } from "./demotion.ts";
 import { matchCapacity } from "./rollout-capacity.ts";
-import { NO_STARTS } from "./start-times.ts";
 
 const SECOND = 1000;
 const MINUTE = 60_000;
@@ -28,8 +27,8 @@ const load = (concurrency1m: number, cpu1m?: number, concurrency10m = 0): CloudR
 function ready(count: number, utilization1m = 0.5, lastBusyMs = 0, prefix = "i"): Instance[] {
   return Array.from({ length: count }, (_, i) => ({
     name: `${prefix}${i}`,
-    state: "ready",
     createdMs: i,
+    readySinceMs: i + 4000,
     utilization1m,
     lastBusyMs,
   }));
@@ -42,7 +41,6 @@ function observe(more: Partial<CloudRunObservation>): CloudRunObservation {
     waiting: 0,
     inFlight: 0,
     freedPerSecond: 0,
-    startTimes: { count: 1, meanMs: 4000 },
     ...more,
   };
 }
@@ -151,7 +149,7 @@ describe("Cloud Run: on demand", () => {
   it("counts on instances that start and on places that free up before it starts new ones", () => {
     const starting: Instance = {
       name: "s",
-      state: "starting",
+      readySinceMs: undefined,
       createdMs: 30 * MINUTE - SECOND,
       utilization1m: 0,
       lastBusyMs: 0,
@@ -312,6 +310,16 @@ describe("Cloud Run: a new revision", () => {
   });
 
   it("expects ten seconds for a start while none was measured", () => {
-    expect(decide(spec(), observe({ waiting: 1, startTimes: NO_STARTS })).pendingTimeoutMs).toBe(35_000);
+    expect(decide(spec(), observe({ waiting: 1 })).pendingTimeoutMs).toBe(35_000);
+  });
+
+  it("measures starts from creation to readiness, each once", () => {
+    const first = decide(spec(), observe({ waiting: 1, instances: ready(2) }));
+    expect(first.explanation.expectedStartMs).toBe(4000);
+    const slow: Instance = { name: "s", createdMs: 0, readySinceMs: 10_000, utilization1m: 0, lastBusyMs: 0 };
+    const second = decide(spec(), observe({ waiting: 1, instances: [...ready(2), slow] }), first.next);
+    expect(second.explanation).toMatchObject({ expectedStartMs: 6000, pendingTimeoutMs: 21_000 });
+    const third = decide(spec(), observe({ waiting: 1, instances: [slow] }), second.next);
+    expect(third.explanation.expectedStartMs).toBe(6000);
   });
 });

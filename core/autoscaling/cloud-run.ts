@@ -16,8 +16,8 @@ import type { Demoted, Instance, Stop } from "./demotion.ts";
 import { chooseStops, demote, nextIdleTimeoutMs } from "./demotion.ts";
 import type { OnDemandPlan } from "./on-demand.ts";
 import { planOnDemand } from "./on-demand.ts";
-import type { StartTimes } from "./start-times.ts";
-import { expectedStartMs, pendingTimeoutMs } from "./start-times.ts";
+import type { StartHistory } from "./start-times.ts";
+import { NO_HISTORY, expectedStartMs, pendingTimeoutMs, trackStarts } from "./start-times.ts";
 
 export interface CloudRunObservation {
   /** Undefined when nothing was measured for the whole of the windows. */
@@ -30,7 +30,6 @@ export interface CloudRunObservation {
   readonly inFlight: number;
   /** Places that freed up per second over the last seconds. */
   readonly freedPerSecond: number;
-  readonly startTimes: StartTimes;
 }
 
 /** Kept between decisions; treat as opaque. */
@@ -41,6 +40,7 @@ export interface CloudRunState {
   readonly lastOnDemandMs: number;
   /** Since when more instances than the maximum were wanted and allowed; undefined when not. */
   readonly overMaximumSinceMs: number | undefined;
+  readonly starts: StartHistory;
 }
 
 export type CloudRunRule =
@@ -106,6 +106,7 @@ export function initialCloudRunState(instances: number): CloudRunState {
     demoted: [],
     lastOnDemandMs: Number.NEGATIVE_INFINITY,
     overMaximumSinceMs: undefined,
+    starts: NO_HISTORY,
   };
 }
 
@@ -132,7 +133,7 @@ function demand(
 ): OnDemandPlan {
   return planOnDemand({
     waiting: observation.waiting,
-    startingMs: observation.instances.filter(one => one.state === "starting").map(one => nowMs - one.createdMs),
+    startingMs: observation.instances.filter(one => one.readySinceMs === undefined).map(one => nowMs - one.createdMs),
     placesPerInstance: spec.maxConcurrency,
     expectedStartMs: startMs,
     freedPerSecond: observation.freedPerSecond,
@@ -161,7 +162,8 @@ export function decideCloudRun(
   let wanted = count.instances;
   let winner: CloudRunRule = count.rule;
 
-  const startMs = expectedStartMs(observation.startTimes);
+  const starts = trackStarts(state.starts, instances);
+  const startMs = expectedStartMs(starts.times);
   const unlimited = demand(spec, observation, Number.POSITIVE_INFINITY, startMs, nowMs);
   const needed = instances.length + unlimited.newInstances;
   const { most, sinceMs } = ceiling(spec, state, Math.max(wanted, needed), nowMs);
@@ -199,7 +201,7 @@ export function decideCloudRun(
     nowMs,
   );
   const desired = Math.max(wanted, instances.length - stops.length);
-  const pendingMs = pendingTimeoutMs(observation.startTimes);
+  const pendingMs = pendingTimeoutMs(starts.times);
   return {
     valid: true,
     desired,
@@ -208,7 +210,7 @@ export function decideCloudRun(
     stops,
     pendingTimeoutMs: pendingMs,
     recheckAtMs: nextIdleTimeoutMs(spec.idleTimeoutMs, instances, demoted),
-    next: { recommended: wanted, demoted, lastOnDemandMs, overMaximumSinceMs: sinceMs },
+    next: { recommended: wanted, demoted, lastOnDemandMs, overMaximumSinceMs: sinceMs, starts },
     explanation: {
       winner,
       load,

@@ -10,8 +10,9 @@
  */
 export interface Instance {
   readonly name: string;
-  readonly state: "starting" | "ready";
   readonly createdMs: number;
+  /** Undefined while it is starting. */
+  readonly readySinceMs: number | undefined;
   /** Part of its capacity in use over the last minute, by the busier of concurrency and CPU. */
   readonly utilization1m: number;
   /** When it last had a request in progress; its creation if never. */

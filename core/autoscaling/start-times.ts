@@ -20,6 +20,32 @@ export function recordStart(times: StartTimes, durationMs: number): StartTimes {
   return { count, meanMs: times.meanMs + (durationMs - times.meanMs) / count };
 }
 
+/** Start times, and whose start is in them already: instances that are gone are forgotten. */
+export interface StartHistory {
+  readonly times: StartTimes;
+  readonly counted: ReadonlySet<string>;
+}
+
+export const NO_HISTORY: StartHistory = { times: NO_STARTS, counted: new Set() };
+
+/** Takes in the starts of instances that have become ready. Gives the same history back when there is nothing new. */
+export function trackStarts(
+  history: StartHistory,
+  instances: readonly {
+    readonly name: string;
+    readonly createdMs: number;
+    readonly readySinceMs: number | undefined;
+  }[],
+): StartHistory {
+  const ready = instances.filter(one => one.readySinceMs !== undefined);
+  const fresh = ready.filter(one => !history.counted.has(one.name));
+  if (fresh.length === 0 && ready.length === history.counted.size) return history;
+  const times = fresh
+    .sort((a, b) => a.readySinceMs! - b.readySinceMs!)
+    .reduce((so, one) => recordStart(so, Math.max(0, one.readySinceMs! - one.createdMs)), history.times);
+  return { times, counted: new Set(ready.map(one => one.name)) };
+}
+
 export function expectedStartMs(times: StartTimes): number {
   return times.count === 0 ? ASSUMED_START_MS : times.meanMs;
 }
