@@ -1,9 +1,10 @@
 import type { Configuration, Revision, Route, Service } from "../../api/serving/v1/types.ts";
-import type { ClusterWriter, EventRecorder, KubeObject, Lister, ObjectRef } from "../runtime/types.ts";
+import type { ClusterWriter, KubeObject, Lister, ObjectRef } from "../runtime/types.ts";
 import type { CoreService, Deployment, EndpointSlice, Pod } from "./kinds.ts";
 import type { RevisionScaling } from "./revision-scaling.ts";
 import type { RouteReferences } from "./routing/route-references.ts";
 import type { ServicesSettings } from "./settings.ts";
+import type { Transitions } from "./transitions.ts";
 
 /** Whether the gateways route what a Route's status says. Implemented by the registry of gateways' reports; never blocks. */
 export interface ProgrammedRoutes {
@@ -32,7 +33,7 @@ export interface ServicesContext {
    * caches (they hold labelled objects only) may have.
    */
   readonly find: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  readonly events: EventRecorder;
+  readonly transitions: Transitions;
   readonly settings: () => ServicesSettings;
   readonly scaling: RevisionScaling;
   readonly programmed: ProgrammedRoutes;

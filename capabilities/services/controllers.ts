@@ -24,6 +24,7 @@ import { ServiceReconciler } from "./reconcile-service.ts";
 import type { RevisionScaling } from "./revision-scaling.ts";
 import { RouteReferences } from "./routing/route-references.ts";
 import { SettingsStore } from "./settings.ts";
+import { Transitions } from "./transitions.ts";
 
 export interface ServicesCollaborators {
   readonly scaling: RevisionScaling;
@@ -58,7 +59,7 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
       }),
     writer,
     find: (ref, signal) => runtime.find(ref, signal),
-    events,
+    transitions: new Transitions(events),
     settings: () => settings.current,
     references,
     clock,

@@ -54,7 +54,7 @@ export class ConfigurationReconciler implements Reconciler {
 
   /** The revision of the present generation, made if it is not there. */
   async #latestRevision(configuration: Configuration, signal: AbortSignal): Promise<Latest> {
-    const { revisions, writer, clock, events } = this.#context;
+    const { revisions, writer, clock, transitions } = this.#context;
     const { namespace, generation } = configuration.metadata;
     const ownName = configuration.spec.template.metadata?.name;
     const existing = ownName
@@ -72,7 +72,13 @@ export class ConfigurationReconciler implements Reconciler {
     const desired = buildRevision(configuration, new Date(clock.nowMs()).toISOString());
     try {
       const revision = await writer.create(desired, signal);
-      events.event(configuration, "Normal", "Created", `Created Revision "${revision.metadata.name ?? ""}"`);
+      transitions.tell(
+        configuration,
+        "created",
+        "Normal",
+        "Created",
+        `Created Revision "${revision.metadata.name ?? ""}"`,
+      );
       return { kind: "revision", revision };
     } catch (error) {
       // Made a moment ago, or of a Configuration of this name that was deleted a moment ago.
@@ -116,7 +122,7 @@ export class ConfigurationReconciler implements Reconciler {
       },
       signal,
     );
-    this.#context.events.event(configuration, "Warning", "CreationFailed", message);
+    this.#context.transitions.tell(configuration, "created", "Warning", "CreationFailed", message);
   }
 
   #status(
@@ -147,16 +153,22 @@ export class ConfigurationReconciler implements Reconciler {
   }
 
   #tell(configuration: Configuration, status: ConfigurationStatus): void {
-    const { events } = this.#context;
+    const { transitions } = this.#context;
     const ready = status.latestReadyRevisionName;
     if (ready !== undefined && ready !== configuration.status?.latestReadyRevisionName) {
-      events.event(configuration, "Normal", "LatestReadyUpdate", `The latest ready revision is "${ready}"`);
+      transitions.tell(
+        configuration,
+        "latestReady",
+        "Normal",
+        "LatestReadyUpdate",
+        `The latest ready revision is "${ready}"`,
+      );
     }
     const now = findCondition({ status }, "Ready");
     const before = findCondition(configuration, "Ready");
     if (now?.status === "False" && (before?.status !== "False" || before.message !== now.message)) {
       const reason = status.latestCreatedRevisionName === ready ? "LatestReadyFailed" : "LatestCreatedFailed";
-      events.event(configuration, "Warning", reason, now.message ?? "");
+      transitions.tell(configuration, "ready", "Warning", reason, now.message ?? "");
     }
   }
 

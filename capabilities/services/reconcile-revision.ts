@@ -85,7 +85,8 @@ export class RevisionReconciler implements Reconciler {
       return { state: { kind: "present", deployment } };
     } catch (error) {
       if (error instanceof NotOwnedError) return { state: { kind: "foreign", name }, error };
-      if (isRefusal(error)) this.#context.events.event(revision, "Warning", "DeploymentRefused", error.message);
+      if (isRefusal(error))
+        this.#context.transitions.tell(revision, "deployment", "Warning", "DeploymentRefused", error.message);
       const failure = error instanceof Error ? error : new Error(String(error));
       // Pods that run are not less well because their Deployment could not be changed.
       if (cached !== undefined) return { state: { kind: "present", deployment: cached }, error: failure };
@@ -133,7 +134,8 @@ export class RevisionReconciler implements Reconciler {
       }
       return undefined;
     } catch (error) {
-      if (error instanceof NotOwnedError) this.#context.events.event(revision, "Warning", error.code, error.message);
+      if (error instanceof NotOwnedError)
+        this.#context.transitions.tell(revision, "network", "Warning", "NotOwned", error.message);
       return error instanceof Error ? error : new Error(String(error));
     }
   }
@@ -181,14 +183,14 @@ export class RevisionReconciler implements Reconciler {
 
   /** What happened since the last status. */
   #tell(revision: Revision, status: RevisionStatus): void {
-    const { events } = this.#context;
+    const { transitions } = this.#context;
     const now = findCondition({ status }, "Ready");
     const before = findCondition(revision, "Ready");
     if (now?.status === "True" && before?.status !== "True") {
-      events.event(revision, "Normal", "RevisionReady", "All resources of the revision are ready");
+      transitions.tell(revision, "ready", "Normal", "RevisionReady", "All resources of the revision are ready");
     }
     if (now?.status === "False" && (before?.status !== "False" || before.reason !== now.reason)) {
-      events.event(revision, "Warning", now.reason ?? "Failed", now.message ?? "not ready");
+      transitions.tell(revision, "ready", "Warning", now.reason ?? "Failed", now.message ?? "not ready");
     }
   }
 }

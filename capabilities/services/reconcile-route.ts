@@ -62,7 +62,8 @@ export class RouteReconciler implements Reconciler {
         : this.#ingressReady(route, key, status.next);
     const conditions = { AllTrafficAssigned: conditionTrue(), CertificateProvisioned: NO_TLS, IngressReady };
     await this.#write(route, { ...status.next, ...this.#observe(route, conditions) }, signal);
-    if (services.kind === "taken") this.#context.events.event(route, "Warning", "NotOwned", services.error.message);
+    if (services.kind === "taken")
+      this.#context.transitions.tell(route, "services", "Warning", "NotOwned", services.error.message);
     if (services.kind !== "applied") throw services.error;
     return {};
   }

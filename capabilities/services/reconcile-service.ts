@@ -124,20 +124,20 @@ export class ServiceReconciler implements Reconciler {
 
   /** What happened since the last status, for whoever looks at the Service. */
   #tell(service: Service, status: ServiceStatus): void {
-    const { events } = this.#context;
+    const { transitions } = this.#context;
     const before = service.status;
     const created = status.latestCreatedRevisionName;
     if (created !== undefined && created !== before?.latestCreatedRevisionName) {
-      events.event(service, "Normal", "RevisionCreated", `Created revision "${created}"`);
+      transitions.tell(service, "created", "Normal", "RevisionCreated", `Created revision "${created}"`);
     }
     const ready = findCondition({ status }, "Ready");
     const readyBefore = findCondition(service, "Ready");
     if (ready?.status === "True" && readyBefore?.status !== "True") {
       const latest = status.latestReadyRevisionName ?? "";
-      events.event(service, "Normal", "Ready", `Revision "${latest}" serves at ${status.url ?? "no URL"}`);
+      transitions.tell(service, "ready", "Normal", "Ready", `Revision "${latest}" serves at ${status.url ?? "no URL"}`);
     }
     if (ready?.status === "False" && (readyBefore?.status !== "False" || readyBefore.reason !== ready.reason)) {
-      events.event(service, "Warning", ready.reason ?? "Failed", ready.message ?? "not ready");
+      transitions.tell(service, "ready", "Warning", ready.reason ?? "Failed", ready.message ?? "not ready");
     }
   }
 }

@@ -2,7 +2,7 @@ import { SERVING_ANNOTATION } from "../../../api/annotations.ts";
 import { LABEL, withoutTracking } from "../../../api/labels.ts";
 import { configurationName } from "../../../api/names.ts";
 import { SERVING_API_VERSION, type Configuration, type Service } from "../../../api/serving/v1/types.ts";
-import { controllerReference } from "./metadata.ts";
+import { annotated, controllerReference } from "./metadata.ts";
 
 const ROLLOUT_KEYS: ReadonlySet<string> = new Set(SERVING_ANNOTATION.rolloutDuration.keys);
 
@@ -21,7 +21,7 @@ export function buildConfiguration(service: Service): Configuration {
         [LABEL.service]: name,
         [LABEL.serviceUid]: service.metadata.uid ?? "",
       },
-      annotations: Object.fromEntries(annotations.filter(([key]) => !ROLLOUT_KEYS.has(key))),
+      ...annotated(Object.fromEntries(annotations.filter(([key]) => !ROLLOUT_KEYS.has(key)))),
       ownerReferences: [controllerReference(service, "Service")],
     },
     spec: { template: service.spec.template },

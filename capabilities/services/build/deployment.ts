@@ -7,7 +7,7 @@ import type { Deployment } from "../kinds.ts";
 import { controllerReference, revisionChildAnnotations, revisionChildLabels, revisionSelector } from "./metadata.ts";
 import type { PodSettings } from "./pod-settings.ts";
 import { buildPodSpec } from "./pod-spec.ts";
-import { servingContainer } from "./serving-container.ts";
+import { DEFAULT_CONTAINER, servingContainer } from "./serving-container.ts";
 
 /** Says on a Deployment that `spec.replicas` has been handed to this field manager. */
 export const SCALED_BY = "autoscaling.fairway.dev/scaled-by";
@@ -19,7 +19,7 @@ export const SCALED_BY = "autoscaling.fairway.dev/scaled-by";
 export function buildDeployment(revision: Revision, settings: PodSettings): Deployment {
   const labels = revisionChildLabels(revision);
   const annotations = revisionChildAnnotations(revision);
-  const mainContainer = servingContainer(revision.spec)?.name;
+  const mainContainer = servingContainer(revision.spec)?.name ?? DEFAULT_CONTAINER;
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -38,10 +38,7 @@ export function buildDeployment(revision: Revision, settings: PodSettings): Depl
       template: {
         metadata: {
           labels,
-          annotations: {
-            ...annotations,
-            ...(mainContainer === undefined ? {} : { "kubectl.kubernetes.io/default-container": mainContainer }),
-          },
+          annotations: { ...annotations, "kubectl.kubernetes.io/default-container": mainContainer },
         },
         spec: buildPodSpec(revision, settings),
       },

@@ -22,6 +22,14 @@ export const isControlledBy = (object: KubeObject, owner: KubeObject): boolean =
     reference => reference.controller === true && reference.uid === owner.metadata?.uid,
   ) ?? false;
 
+/** The member `annotations`, or none: the API server drops an empty map, and what it drops would look like a difference. */
+export const annotated = (annotations: StringMap): { readonly annotations?: Record<string, string> } =>
+  Object.keys(annotations).length > 0 ? { annotations: { ...annotations } } : {};
+
+/** A variable with a text; an empty one has no member `value`, for the same reason. */
+export const variable = (name: string, value: string): { readonly name: string; readonly value?: string } =>
+  value === "" ? { name } : { name, value };
+
 const omit = (entries: StringMap, drop: (key: string) => boolean): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !drop(key)));
 

@@ -3,6 +3,7 @@ import { LABEL } from "../../../api/labels.ts";
 import type { Container, Probe, ResourceRequirements } from "../../../api/serving/v1/pod-spec.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { PodContainer, PodEnvVar, PodResources, PodSpec } from "../kinds.ts";
+import { variable } from "./metadata.ts";
 import { QUEUE_PROXY_PORTS, type PodSettings } from "./pod-settings.ts";
 import { buildQueueProxyContainer } from "./queue-proxy-container.ts";
 import { DEFAULT_CONTAINER, servingContainer, userPort } from "./serving-container.ts";
@@ -56,10 +57,10 @@ function buildUserContainer(container: Container, revision: Revision): PodContai
     ...(serves ? { ports: [{ name: "user-port", containerPort: port, protocol: "TCP" }] } : {}),
     env: uniqueByName([
       ...(env ?? []),
-      ...(serves ? [{ name: "PORT", value: String(port) }] : []),
-      { name: "K_REVISION", value: revision.metadata.name ?? "" },
-      { name: "K_CONFIGURATION", value: revision.metadata.labels?.[LABEL.configuration] ?? "" },
-      { name: "K_SERVICE", value: revision.metadata.labels?.[LABEL.service] ?? "" },
+      ...(serves ? [variable("PORT", String(port))] : []),
+      variable("K_REVISION", revision.metadata.name ?? ""),
+      variable("K_CONFIGURATION", revision.metadata.labels?.[LABEL.configuration] ?? ""),
+      variable("K_SERVICE", revision.metadata.labels?.[LABEL.service] ?? ""),
     ]),
     // A command can only be run by the kubelet; every other check is the queue-proxy's.
     ...(readinessProbe?.exec === undefined ? {} : { readinessProbe: quickened(readinessProbe) }),

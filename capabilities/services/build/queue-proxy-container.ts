@@ -2,6 +2,7 @@ import { LABEL } from "../../../api/labels.ts";
 import type { Probe } from "../../../api/serving/v1/pod-spec.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { PodContainer, PodProbe } from "../kinds.ts";
+import { variable } from "./metadata.ts";
 import { QUEUE_PROXY_CONTAINER, QUEUE_PROXY_PORTS, type PodSettings } from "./pod-settings.ts";
 import { queueProxyResources } from "./queue-proxy-resources.ts";
 import { protocolOf, servingContainer, userPort } from "./serving-container.ts";
@@ -24,7 +25,7 @@ export function buildQueueProxyContainer(revision: Revision, settings: PodSettin
       { name: "http-usermetric", containerPort: QUEUE_PROXY_PORTS.metrics, protocol: "TCP" },
     ],
     env: [
-      ...Object.entries(plainEnvironment(revision, settings)).map(([name, value]) => ({ name, value })),
+      ...Object.entries(plainEnvironment(revision, settings)).map(([name, value]) => variable(name, value)),
       { name: "SERVING_POD", valueFrom: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.name" } } },
     ],
     resources: queueProxyResources(revision, settings),

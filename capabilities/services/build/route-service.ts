@@ -2,7 +2,7 @@ import { LABEL, withoutTracking } from "../../../api/labels.ts";
 import { clusterHost, routeServiceName, tagServiceName } from "../../../api/names.ts";
 import type { Route } from "../../../api/serving/v1/types.ts";
 import type { CoreService } from "../kinds.ts";
-import { controllerReference, routeChildLabels } from "./metadata.ts";
+import { annotated, controllerReference, routeChildLabels } from "./metadata.ts";
 
 /** The gateways' Service for traffic from inside the cluster. */
 export const INTERNAL_GATEWAY_SERVICE = "fairway-gateway-internal";
@@ -33,7 +33,7 @@ export function buildRouteService(
       name: coreServiceName(route.metadata.name ?? "", tag),
       namespace: route.metadata.namespace,
       labels: { ...existing?.metadata?.labels, ...routeChildLabels(route), [LABEL.appManagedBy]: "fairway" },
-      annotations: { ...existing?.metadata?.annotations, ...withoutTracking(route.metadata.annotations) },
+      ...annotated({ ...existing?.metadata?.annotations, ...withoutTracking(route.metadata.annotations) }),
       ownerReferences: [controllerReference(route, "Route")],
     },
     spec: {

@@ -2,7 +2,7 @@ import { CLOUD_RUN_ANNOTATION, getAnnotation } from "../../../api/annotations.ts
 import { LABEL, VISIBILITY_CLUSTER_LOCAL, withoutTracking } from "../../../api/labels.ts";
 import { configurationName, routeName } from "../../../api/names.ts";
 import { SERVING_API_VERSION, type Route, type Service, type TrafficTarget } from "../../../api/serving/v1/types.ts";
-import { controllerReference } from "./metadata.ts";
+import { annotated, controllerReference } from "./metadata.ts";
 
 /** The Route of a Service: its traffic, where "latest" means the Service's own Configuration. */
 export function buildRoute(service: Service): Route {
@@ -21,7 +21,7 @@ export function buildRoute(service: Service): Route {
         ...withoutTracking(service.metadata.labels),
         [LABEL.service]: name,
       },
-      annotations: withoutTracking(service.metadata.annotations),
+      ...annotated(withoutTracking(service.metadata.annotations)),
       ownerReferences: [controllerReference(service, "Service")],
     },
     spec: {

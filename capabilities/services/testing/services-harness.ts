@@ -17,6 +17,7 @@ import { ServiceReconciler } from "../reconcile-service.ts";
 import type { ScalingStatus } from "../revision-scaling.ts";
 import { RouteReferences } from "../routing/route-references.ts";
 import { SettingsStore } from "../settings.ts";
+import { Transitions } from "../transitions.ts";
 import { FakeCluster } from "./fake-cluster.ts";
 
 export const NAMESPACE = "default";
@@ -62,10 +63,10 @@ export class ServicesHarness {
       pods: cluster.lister<Pod>("v1", "Pod"),
       writer: cluster.writer,
       find: async ref => cluster.find(ref),
-      events: {
+      transitions: new Transitions({
         event: (object, type, reason, message) =>
           cluster.events.push(`${type} ${object.kind ?? "?"}/${object.metadata?.name ?? ""} ${reason}: ${message}`),
-      },
+      }),
       settings: () => this.settings.current,
       scaling: { get: key => this.scaling.get(keyText(key)), onChange: () => undefined },
       programmed: {
