@@ -58,21 +58,20 @@ export class EarlyReadiness {
 }
 
 const PROBE_TIMEOUT_MS = 500;
-const QUEUE_PROXY_PORT = 8012;
 
 /**
  * Asks queue-proxy over HTTP/1.1 whether the pod takes requests. It answers for the user's container.
  *
  * @param port where queue-proxy answers; the address's own port is for requests and may speak HTTP/2 only
  */
-export function queueProxyProbe(port: (address: string) => number = () => QUEUE_PROXY_PORT): ReadinessProbe {
+export function queueProxyProbe(port: number): ReadinessProbe {
   return address =>
     new Promise(resolve => {
       const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
       const req = request(
         {
           host,
-          port: port(address),
+          port,
           path: "/",
           agent: false,
           headers: { "K-Network-Probe": "queue", "User-Agent": "fairway-gateway", Host: "queue-proxy" },

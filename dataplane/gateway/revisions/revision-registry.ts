@@ -5,7 +5,6 @@ import type { Endpoint } from "./pod.ts";
 
 export type RegistryOptions = Omit<BackendOptions, "namespace" | "name" | "settings"> & {
   readonly defaults: SettingsDefaults;
-  readonly onAdded: (backend: RevisionBackend) => void;
   readonly onRemoved: (backend: RevisionBackend) => void;
 };
 
@@ -31,10 +30,9 @@ export class RevisionRegistry {
     const key = `${namespace}/${name}`;
     let backend = this.#backends.get(key);
     if (backend === undefined) {
-      const { defaults, onAdded, onRemoved: _, ...options } = this.#options;
+      const { defaults, onRemoved: _, ...options } = this.#options;
       backend = new RevisionBackend({ ...options, namespace, name, settings: unknownRevision(defaults) });
       this.#backends.set(key, backend);
-      onAdded(backend);
     }
     return backend;
   }

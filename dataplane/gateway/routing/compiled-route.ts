@@ -20,6 +20,7 @@ export interface RouteTarget<T> {
 export interface CompiledRoute<T> {
   /** `namespace/name`. */
   readonly key: string;
+  readonly namespace: string;
   readonly fingerprint: string;
   readonly createdAt: string;
   readonly uid: string;
@@ -77,6 +78,7 @@ export function compileRoute<T>(route: Route, options: CompileOptions<T>): Compi
   }
   return {
     key: `${namespace}/${name}`,
+    namespace,
     fingerprint: routeFingerprint(route),
     createdAt: String(creationTimestamp ?? ""),
     uid,

@@ -11,6 +11,8 @@ export interface TrafficShare<T> {
  * its picture) do not always meet the same revision.
  */
 export class TrafficDeck<T> {
+  /** What it was made of. */
+  readonly shares: readonly TrafficShare<T>[];
   readonly #targets: readonly T[];
   readonly #cards: Uint16Array;
   readonly #random: () => number;
@@ -18,6 +20,7 @@ export class TrafficDeck<T> {
 
   /** @param random uniform in [0, 1) */
   constructor(shares: readonly TrafficShare<T>[], random: () => number) {
+    this.shares = shares;
     const taking = shares.filter(share => share.percent > 0);
     this.#targets = taking.map(share => share.target);
     const divisor = taking.reduce((gcd, share) => greatestCommonDivisor(gcd, share.percent), 0);
@@ -26,11 +29,6 @@ export class TrafficDeck<T> {
     );
     this.#random = random;
     this.#shuffle();
-  }
-
-  /** The revisions that get requests. */
-  get targets(): readonly T[] {
-    return this.#targets;
   }
 
   /** Where the next request goes; undefined when no share is above zero. */

@@ -1,0 +1,219 @@
+import { randomUUID } from "node:crypto";
+import type { Registry } from "prom-client";
+import { hashFlow } from "../../core/flowcontrol/flow-hash.ts";
+import { startAdminServer, type AdminServer } from "../shared/admin-server.ts";
+import type { Clock } from "../shared/clock.ts";
+import { H1Upstream } from "../shared/http/h1-upstream.ts";
+import { H2Upstream } from "../shared/http/h2-upstream.ts";
+import { startListener, type Listener } from "../shared/http/listener.ts";
+import { DEFAULT_UPSTREAM, type UpstreamOptions } from "../shared/http/upstream.ts";
+import type { Logger } from "../shared/logger.ts";
+import { createAccessLog, noAccessLog } from "./chain/access-log.ts";
+import { createChain } from "./chain/chain.ts";
+import type { GatewayConfig } from "./config.ts";
+import { debugRevisions, debugRoutes } from "./debug.ts";
+import { GatewayMetrics } from "./metrics.ts";
+import { AutoscalerClient } from "./report/autoscaler-client.ts";
+import { Reporter } from "./report/reporter.ts";
+import { EarlyReadiness, type ReadinessProbe } from "./revisions/early-readiness.ts";
+import type { Pod } from "./revisions/pod.ts";
+import type { FlowPlace, RevisionBackend } from "./revisions/revision-backend.ts";
+import { RevisionRegistry } from "./revisions/revision-registry.ts";
+import { RoutingTable } from "./routing/routing-table.ts";
+import { ClusterView } from "./watch/cluster-view.ts";
+import type { KubeClient } from "./watch/kube-client.ts";
+import { reflect } from "./watch/reflector.ts";
+
+export interface GatewayParts {
+  readonly config: GatewayConfig;
+  readonly kube: KubeClient;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly probe: ReadinessProbe;
+  readonly http1Port: (pod: Pod) => number;
+}
+
+export interface Gateway {
+  readonly externalPort: number;
+  readonly internalPort: number;
+  readonly adminPort: number;
+  /** Lets running requests end, within bounds, and stops; the admin server last. Repeatable. */
+  stop(): Promise<void>;
+}
+
+/**
+ * `syncing` (nothing is accepted) -> `serving` -> `leaving` (still accepted, readiness says no, so that endpoints and load
+ * balancers take it out) -> `draining` (nothing new) -> `stopped`.
+ */
+type Stage = "syncing" | "serving" | "leaving" | "draining" | "stopped";
+
+const EARLY_READINESS_PERIOD_MS = 25;
+/** Until flow-control objects say otherwise everybody is one flow of one level. */
+const EVERYBODY: FlowPlace = { level: "", flow: hashFlow("", "") };
+
+/** Puts a gateway together and starts it. Resolves when it serves; rejects when a port is taken. */
+export async function startGateway(parts: GatewayParts): Promise<Gateway> {
+  const { config, kube, clock, random, logger, registry } = parts;
+  let stage: Stage = "syncing";
+  const unsynced = new Set<string>();
+  const following = new AbortController();
+  let table = new RoutingTable<RevisionBackend>();
+
+  const metrics = new GatewayMetrics({ registry, backends: () => revisions.all() });
+  const upstream: UpstreamOptions = {
+    ...DEFAULT_UPSTREAM,
+    connectTimeoutMs: config.connectTimeoutMs,
+    maxHeaderBytes: config.maxHeaderBytes,
+  };
+  const early = new EarlyReadiness({ clock, probe: parts.probe, periodMs: EARLY_READINESS_PERIOD_MS });
+  const revisions: RevisionRegistry = new RevisionRegistry({
+    clock,
+    random,
+    defaults: config,
+    failedWaitMs: config.failedRevisionWaitMs,
+    connect: (address, protocol) =>
+      protocol === "h2c" ? new H2Upstream(address, upstream) : new H1Upstream(address, upstream),
+    onWaitingAtZero: () => reporter.poke(),
+    onWaiting: backend => early.watch(backend),
+    onRemoved: backend => metrics.forget(backend),
+  });
+
+  const autoscaler = new AutoscalerClient({ url: config.autoscalerUrl, tokenFile: config.reportTokenFile });
+  const reporter: Reporter = new Reporter({
+    gateway: config.podName,
+    instance: randomUUID(),
+    clock,
+    send: report => autoscaler.send(report),
+    backends: () => revisions.all(),
+    onHints: hints => revisions.advise(hints),
+    logger,
+    onAccepted: kind => metrics.reports.inc({ kind }),
+    onFailed: requests => {
+      metrics.reportFailures.inc();
+      metrics.unreportedRequests.inc(requests);
+    },
+  });
+
+  const programmed = (): void => {
+    // Before its revisions are known a route would let requests wait by the wrong settings.
+    const isKnown = (namespace: string, name: string) => revisions.find(`${namespace}/${name}`)?.known === true;
+    const fingerprints = table.routes
+      .filter(route => [...route.revisions].every(name => isKnown(route.namespace, name)))
+      .map(route => [route.key, route.fingerprint] as const);
+    reporter.programmed(new Map(fingerprints));
+  };
+  const view = new ClusterView({
+    registry: revisions,
+    clock,
+    random,
+    clusterDomain: config.clusterDomain,
+    systemNamespace: config.systemNamespace,
+    defaults: config,
+    onTable: next => {
+      table = next;
+      metrics.routes.set(next.routes.length);
+      // Not before requests are taken: what is reported as programmed may be asked for at once.
+      if (stage !== "syncing") programmed();
+    },
+    onAutoscaler: addresses => autoscaler.setAddresses(addresses),
+  });
+
+  const admin: AdminServer = await startAdminServer({
+    port: config.adminPort,
+    ...(config.listenHost === undefined ? {} : { host: config.listenHost }),
+    registry,
+    unhealthy: () => undefined,
+    unready: () => {
+      if (stage === "serving") return undefined;
+      return stage === "syncing" ? `not listed yet: ${[...unsynced].join(", ")}` : stage;
+    },
+    json: {
+      "/debug/routes": () => debugRoutes(table),
+      "/debug/revisions": () => debugRevisions(revisions.all()),
+    },
+  });
+
+  await Promise.all(
+    view.collections.map(({ collection, handler }) => {
+      unsynced.add(collection.kind);
+      return new Promise<void>(resolve => {
+        const onSynced = (): void => {
+          unsynced.delete(collection.kind);
+          resolve();
+        };
+        const onFailure = (): void => metrics.watchFailures.inc({ kind: collection.kind });
+        void reflect(
+          { client: kube, clock, random, logger, collection, handler, onFailure },
+          onSynced,
+          following.signal,
+        );
+      });
+    }),
+  );
+  view.flush();
+
+  const chain = createChain({
+    clock,
+    routes: () => table,
+    classify: () => EVERYBODY,
+    trustedProxies: config.trustedProxies,
+    connectTimeoutMs: config.connectTimeoutMs,
+    http1Port: parts.http1Port,
+    metrics,
+    accessLog: config.accessLog ? createAccessLog(logger) : noAccessLog,
+    logger,
+  });
+  const listen = (name: "external" | "internal", port: number): Promise<Listener> =>
+    startListener({
+      port,
+      ...(config.listenHost === undefined ? {} : { host: config.listenHost }),
+      limits: {
+        headersTimeoutMs: config.headersTimeoutMs,
+        keepAliveMs: config.clientKeepAliveMs,
+        maxHeaderBytes: config.maxHeaderBytes,
+      },
+      onExchange: exchange => chain(exchange, name),
+    });
+  const listeners = await Promise.all([
+    listen("external", config.externalPort),
+    listen("internal", config.internalPort),
+  ]);
+  const [external, internal] = listeners;
+  stage = "serving";
+  reporter.start();
+  programmed();
+  logger.info({ externalPort: external.port, internalPort: internal.port, routes: table.routes.length }, "serving");
+
+  const wait = (ms: number): Promise<void> => new Promise(resolve => clock.after(ms, resolve));
+  const stop = async (): Promise<void> => {
+    stage = "leaving";
+    logger.info({ delayMs: config.shutdownDelayMs }, "leaving: no longer ready");
+    for (const listener of listeners) listener.lastCalls();
+    await wait(config.shutdownDelayMs);
+    stage = "draining";
+    const active = () => external.active + internal.active;
+    logger.info({ active: active(), timeoutMs: config.drainTimeoutMs }, "draining");
+    const closed = Promise.all(listeners.map(listener => listener.close()));
+    await Promise.race([closed, wait(config.drainTimeoutMs)]);
+    if (active() > 0) logger.warn({ active: active() }, "requests are cut off at the end of the drain");
+    for (const listener of listeners) listener.destroy();
+    await closed;
+    await reporter.stop();
+    following.abort();
+    for (const backend of revisions.all()) backend.remove();
+    await Promise.all([autoscaler.close(), kube.close()]);
+    stage = "stopped";
+    logger.info("stopped");
+    await admin.close();
+  };
+  let stopping: Promise<void> | undefined;
+  return {
+    externalPort: external.port,
+    internalPort: internal.port,
+    adminPort: admin.port,
+    stop: () => (stopping ??= stop()),
+  };
+}
