@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { stringify } from "yaml";
 import { KINDS, toCustomResourceDefinition } from "./crd.ts";
+import { renderInstall } from "./install.ts";
 
 const NOTICE = "# Made by `npm run generate` from the schemas in api/. Do not edit.\n";
 
@@ -10,5 +12,11 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     const yaml = stringify(toCustomResourceDefinition(kind), { lineWidth: 0, aliasDuplicateObjects: false });
     files.set(`crds/${kind.group}_${kind.plural}.yaml`, NOTICE + yaml);
   }
+  const resources = [...files.keys()].map(path => path.slice("crds/".length));
+  files.set(
+    "crds/kustomization.yaml",
+    NOTICE + stringify({ apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization", resources }),
+  );
+  files.set("manifests/install.yaml", await renderInstall(join(import.meta.dirname, "../.."), files));
   return files;
 }

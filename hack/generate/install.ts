@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 
@@ -6,25 +6,33 @@ interface Kustomization {
   readonly resources: readonly string[];
 }
 
+/** Path from the root -> content, of files made in the same run; they count instead of what is on the disk. */
+type Made = ReadonlyMap<string, string>;
+
+const HEADER =
+  "# Made by `npm run generate` from manifests/ and crds/. Install: kubectl apply --server-side -f install.yaml\n";
+
 /**
  * The text of manifests/install.yaml, the one file a user applies: the resources of manifests/kustomization.yaml in
  * its order (so that namespaces and CRDs come before what needs them). Only files and folders with a
  * kustomization.yaml are understood: the same list serves `kubectl apply -k`.
  */
-export async function renderInstall(root: string): Promise<string> {
-  const files = await resources(join(root, "manifests"));
-  const texts = await Promise.all(files.map(file => readFile(file, "utf8")));
-  const header =
-    "# Made by `npm run generate` from manifests/ and crds/. Install: kubectl apply --server-side -f install.yaml\n";
-  return header + texts.map(text => `---\n${text.replace(/^(?:---\n)+/, "").trimEnd()}\n`).join("");
+export async function renderInstall(root: string, made: Made): Promise<string> {
+  const texts = await resources(root, "manifests", made);
+  return HEADER + texts.map(text => `---\n${text.replace(/^(?:---\n)+/, "").trimEnd()}\n`).join("");
 }
 
-async function resources(folder: string): Promise<string[]> {
-  const names = await readdir(folder);
-  if (!names.includes("kustomization.yaml")) throw new Error(`${folder}: no kustomization.yaml`);
-  const { resources: entries } = parse(await readFile(join(folder, "kustomization.yaml"), "utf8")) as Kustomization;
-  const nested = entries.map(entry =>
-    entry.endsWith(".yaml") ? Promise.resolve([join(folder, entry)]) : resources(join(folder, entry)),
+async function resources(root: string, folder: string, made: Made): Promise<readonly string[]> {
+  const read = (path: string): Promise<string> => {
+    const content = made.get(path);
+    return content === undefined ? readFile(join(root, path), "utf8") : Promise.resolve(content);
+  };
+  const { resources: entries } = parse(await read(join(folder, "kustomization.yaml"))) as Kustomization;
+  const texts = await Promise.all(
+    entries.map(async entry => {
+      const path = join(folder, entry);
+      return entry.endsWith(".yaml") ? [await read(path)] : resources(root, path, made);
+    }),
   );
-  return (await Promise.all(nested)).flat();
+  return texts.flat();
 }
