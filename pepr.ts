@@ -1,4 +1,5 @@
 import "./capabilities/runtime/pepr-mode.ts"; // has to come first
+import { admissionCapability } from "./capabilities/admission/index.ts";
 import { createAutoscaling } from "./capabilities/autoscaling/index.ts";
 import { runOperator } from "./capabilities/runtime/operator.ts";
 import { createServices } from "./capabilities/services/index.ts";
@@ -6,4 +7,4 @@ import { createServices } from "./capabilities/services/index.ts";
 const autoscaling = createAutoscaling();
 const services = createServices(autoscaling);
 
-runOperator([services, autoscaling.capability]);
+runOperator([admissionCapability, services, autoscaling.capability]);

@@ -3,11 +3,19 @@ export class ApiError extends Error {
   readonly code: number;
   /** Kubernetes' reason (`NotFound`, `Conflict`, `AlreadyExists`, ...), or `Unreachable`, `Timeout`, `Aborted`. */
   readonly reason: string;
+  /** The server's own words, for users; the message where there are none. */
+  readonly detail: string;
   /** The server's own wish, from `Retry-After`. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, code: number, reason: string, options: { retryAfterMs?: number; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    code: number,
+    reason: string,
+    options: { detail?: string; retryAfterMs?: number; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.detail = options.detail ?? message;
     this.name = "ApiError";
     this.code = code;
     this.reason = reason;

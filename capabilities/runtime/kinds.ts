@@ -6,6 +6,12 @@ import {
   type Route,
   type Service,
 } from "../../api/serving/v1/types.ts";
+import { DOMAIN_MAPPING_API_VERSION, type DomainMapping } from "../../api/serving/v1beta1/types.ts";
+import {
+  FLOW_CONTROL_API_VERSION,
+  type FlowSchema,
+  type PriorityLevelConfiguration,
+} from "../../api/flowcontrol/v1/types.ts";
 import { defineResource } from "./resource.ts";
 
 /** What Fairway makes or reads of Kubernetes' own kinds. Only objects that carry a revision's label are kept in memory. */
@@ -42,3 +48,18 @@ export const services = defineResource<Service>(SERVING_API_VERSION, "Service", 
 export const configurations = defineResource<Configuration>(SERVING_API_VERSION, "Configuration", "configurations");
 export const revisions = defineResource<Revision>(SERVING_API_VERSION, "Revision", "revisions");
 export const routes = defineResource<Route>(SERVING_API_VERSION, "Route", "routes");
+export const domainMappings = defineResource<DomainMapping>(
+  DOMAIN_MAPPING_API_VERSION,
+  "DomainMapping",
+  "domainmappings",
+);
+
+export const priorityLevels = defineResource<PriorityLevelConfiguration>(
+  FLOW_CONTROL_API_VERSION,
+  "PriorityLevelConfiguration",
+  "prioritylevelconfigurations",
+  { namespaced: false },
+);
+export const flowSchemas = defineResource<FlowSchema>(FLOW_CONTROL_API_VERSION, "FlowSchema", "flowschemas", {
+  namespaced: false,
+});

@@ -215,7 +215,7 @@ async function refusal(method: string, path: string, response: Dispatcher.Respon
     `${method} ${path}: ${response.statusCode} ${reason}: ${message}`,
     response.statusCode,
     reason,
-    Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {},
+    { detail: message, ...(Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {}) },
   );
 }
 
