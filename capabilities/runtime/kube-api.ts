@@ -211,12 +211,10 @@ async function refusal(method: string, path: string, response: Dispatcher.Respon
   const message = status.success && status.data.message !== undefined ? status.data.message : text.slice(0, 500);
   const reason = (status.success ? status.data.reason : undefined) ?? reasonOf(response.statusCode);
   const retryAfter = Number(response.headers["retry-after"]);
-  return new ApiError(
-    `${method} ${path}: ${response.statusCode} ${reason}: ${message}`,
-    response.statusCode,
-    reason,
-    { detail: message, ...(Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {}) },
-  );
+  return new ApiError(`${method} ${path}: ${response.statusCode} ${reason}: ${message}`, response.statusCode, reason, {
+    detail: message,
+    ...(Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {}),
+  });
 }
 
 function parseJson(text: string): unknown {

@@ -22,7 +22,7 @@ import { buildRevision } from "./build/revision.ts";
 import type { ServicesContext } from "./context.ts";
 import { selectGarbage } from "./garbage/select-garbage.ts";
 import { ownershipOf } from "./ownership.ts";
-import { isRefusal } from "./refusal.ts";
+import { isRefusal, USER_RETRY_MS } from "./refusal.ts";
 
 /** The caches do not show yet what was just made, or still show what is being removed. */
 const CACHE_LAG_MS = 250;
@@ -41,6 +41,7 @@ export class ConfigurationReconciler implements Reconciler {
     if (configuration === undefined || configuration.metadata.deletionTimestamp !== undefined) return {};
     const latest = await this.#latestRevision(configuration, signal);
     if (latest.kind === "wait") return { requeueAfterMs: CACHE_LAG_MS };
+    if (latest.kind === "refused") return { requeueAfterMs: USER_RETRY_MS };
 
     const owned = this.#context.revisions.ownedBy(configuration.metadata.uid ?? "");
     const status = this.#status(configuration, latest, owned);
@@ -54,7 +55,7 @@ export class ConfigurationReconciler implements Reconciler {
 
   /** The revision of the present generation, made if it is not there. */
   async #latestRevision(configuration: Configuration, signal: AbortSignal): Promise<Latest> {
-    const { revisions, writer, clock, transitions } = this.#context;
+    const { revisions, writer, clock, transitions, references } = this.#context;
     const { namespace, generation } = configuration.metadata;
     const ownName = configuration.spec.template.metadata?.name;
     const existing = ownName
@@ -69,7 +70,11 @@ export class ConfigurationReconciler implements Reconciler {
           })
           .find(revision => isControlledBy(revision, configuration));
     if (existing !== undefined) return this.#judgeExisting(existing, configuration);
-    const desired = buildRevision(configuration, new Date(clock.nowMs()).toISOString());
+    const desired = buildRevision(
+      configuration,
+      references.routesOfLatest(configuration),
+      new Date(clock.nowMs()).toISOString(),
+    );
     try {
       const revision = await writer.create(desired, signal);
       transitions.tell(
@@ -83,8 +88,9 @@ export class ConfigurationReconciler implements Reconciler {
     } catch (error) {
       // Made a moment ago, or of a Configuration of this name that was deleted a moment ago.
       if (isAlreadyExists(error)) return { kind: "wait" };
-      if (isRefusal(error)) await this.#refused(configuration, error, signal);
-      throw error;
+      if (!isRefusal(error)) throw error;
+      await this.#refused(configuration, error.detail, signal);
+      return { kind: "refused" };
     }
   }
 
@@ -106,8 +112,8 @@ export class ConfigurationReconciler implements Reconciler {
   }
 
   /** The API server refuses the revision itself: what the user wrote cannot run here. */
-  async #refused(configuration: Configuration, error: Error, signal: AbortSignal): Promise<void> {
-    const message = `Revision creation failed with message: ${error.message}.`;
+  async #refused(configuration: Configuration, detail: string, signal: AbortSignal): Promise<void> {
+    const message = `Revision creation failed with message: ${detail}.`;
     const { status: before } = configuration;
     await this.#context.writer.applyStatus(
       {
@@ -127,7 +133,7 @@ export class ConfigurationReconciler implements Reconciler {
 
   #status(
     configuration: Configuration,
-    latest: Exclude<Latest, { kind: "wait" }>,
+    latest: Exclude<Latest, { kind: "wait" | "refused" }>,
     owned: readonly Revision[],
   ): ConfigurationStatus {
     const { status: before } = configuration;
@@ -200,7 +206,9 @@ type Latest =
   | { readonly kind: "revision"; readonly revision: Revision }
   /** A revision of this name was not made from this template. */
   | { readonly kind: "taken"; readonly name: string }
-  | { readonly kind: "wait" };
+  | { readonly kind: "wait" }
+  /** The API server does not take it; the status says so. */
+  | { readonly kind: "refused" };
 
 const generationOf = (revision: Revision): number =>
   Number(revision.metadata.labels?.[LABEL.configurationGeneration] ?? 0);

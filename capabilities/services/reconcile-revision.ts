@@ -15,7 +15,7 @@ import { INITIAL_SCALE_REACHED, initialScaleReached } from "./initial-scale.ts";
 import type { Deployment, Pod } from "./kinds.ts";
 import { NotOwnedError } from "./ownership.ts";
 import { isReachable } from "./reachability.ts";
-import { isRefusal } from "./refusal.ts";
+import { afterAttempts, asError, isRefusal } from "./refusal.ts";
 import { carriedRoutes, routingPatch } from "./routing/routing-metadata.ts";
 import { imageDigests } from "./status/container-statuses.ts";
 import { judgeRevision, type DeploymentState } from "./status/revision-conditions.ts";
@@ -42,9 +42,7 @@ export class RevisionReconciler implements Reconciler {
       signal,
     );
     this.#tell(revision, status);
-    const error = made.error ?? failure;
-    if (error !== undefined) throw error;
-    return {};
+    return afterAttempts(made.error, failure);
   }
 
   async #markRouting(revision: Revision, key: ObjectKey, signal: AbortSignal): Promise<void> {
@@ -86,12 +84,12 @@ export class RevisionReconciler implements Reconciler {
     } catch (error) {
       if (error instanceof NotOwnedError) return { state: { kind: "foreign", name }, error };
       if (isRefusal(error))
-        this.#context.transitions.tell(revision, "deployment", "Warning", "DeploymentRefused", error.message);
-      const failure = error instanceof Error ? error : new Error(String(error));
+        this.#context.transitions.tell(revision, "deployment", "Warning", "DeploymentRefused", error.detail);
+      const failure = asError(error);
       // Pods that run are not less well because their Deployment could not be changed.
       if (cached !== undefined) return { state: { kind: "present", deployment: cached }, error: failure };
       return isRefusal(error)
-        ? { state: { kind: "refused", reason: error.reason, message: error.message }, error }
+        ? { state: { kind: "refused", reason: error.reason, message: error.detail }, error }
         : { state: { kind: "missing" }, error: failure };
     }
   }
@@ -136,7 +134,7 @@ export class RevisionReconciler implements Reconciler {
     } catch (error) {
       if (error instanceof NotOwnedError)
         this.#context.transitions.tell(revision, "network", "Warning", "NotOwned", error.message);
-      return error instanceof Error ? error : new Error(String(error));
+      return asError(error);
     }
   }
 

@@ -16,6 +16,7 @@ import { applyChild } from "./apply-child.ts";
 import { buildRouteService, coreServiceName } from "./build/route-service.ts";
 import type { ServicesContext } from "./context.ts";
 import { NotOwnedError } from "./ownership.ts";
+import { afterAttempts, asError } from "./refusal.ts";
 import { resolveTraffic } from "./status/route-traffic.ts";
 
 type RouteConditions = Partial<Record<"AllTrafficAssigned" | "CertificateProvisioned" | "IngressReady", Observation>>;
@@ -64,8 +65,7 @@ export class RouteReconciler implements Reconciler {
     await this.#write(route, { ...status.next, ...this.#observe(route, conditions) }, signal);
     if (services.kind === "taken")
       this.#context.transitions.tell(route, "services", "Warning", "NotOwned", services.error.message);
-    if (services.kind !== "applied") throw services.error;
-    return {};
+    return afterAttempts(services.kind === "applied" ? undefined : services.error);
   }
 
   /** Traffic stays where it is; a change that nobody has programmed yet must not look ready. */
@@ -143,7 +143,7 @@ export class RouteReconciler implements Reconciler {
       return { kind: "applied" };
     } catch (error) {
       if (error instanceof NotOwnedError) return { kind: "taken", error };
-      return { kind: "failed", error: error instanceof Error ? error : new Error(String(error)) };
+      return { kind: "failed", error: asError(error) };
     }
   }
 

@@ -22,7 +22,12 @@ import { buildConfiguration } from "./build/configuration.ts";
 import { isControlledBy } from "./build/metadata.ts";
 import { buildRoute } from "./build/route.ts";
 import type { ServicesContext } from "./context.ts";
-import { NotOwnedError } from "./ownership.ts";
+import { NotOwnedError, PredecessorError } from "./ownership.ts";
+import { afterAttempts, isRefusal } from "./refusal.ts";
+
+type Child<T> =
+  | { readonly kind: "made"; readonly child: T }
+  | { readonly kind: "failed"; readonly condition: Observation; readonly error: Error };
 
 /** Service -> Configuration and Route of its name; its status is theirs. */
 export class ServiceReconciler implements Reconciler {
@@ -36,56 +41,66 @@ export class ServiceReconciler implements Reconciler {
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult> {
     const service = this.#context.services.get(key);
     if (service === undefined || service.metadata.deletionTimestamp !== undefined) return {};
-    const status = await this.#converge(service, key, signal);
+    const { status, error } = await this.#converge(service, key, signal);
     await this.#context.writer.applyStatus(
       { apiVersion: SERVING_API_VERSION, kind: "Service", metadata: service.metadata, status },
       signal,
     );
     this.#tell(service, status);
-    return {};
+    return afterAttempts(error);
   }
 
-  async #converge(service: Service, key: ObjectKey, signal: AbortSignal): Promise<ServiceStatus> {
-    const configuration = await this.#child<Configuration>(service, "Configuration", key, signal);
-    if (configuration === "taken") return this.#status(service, { ConfigurationsReady: taken("Configuration", key) });
-
-    const observed = isObserved(configuration);
-    const configurationsReady = observed ? readyOf(configuration) : OUT_OF_DATE;
+  async #converge(
+    service: Service,
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<{ readonly status: ServiceStatus; readonly error?: Error }> {
+    const { configurations, routes } = this.#context;
+    const made = await this.#child(service, buildConfiguration(service), configurations.get(key), signal);
+    if (made.kind === "failed") {
+      return { status: this.#status(service, { ConfigurationsReady: made.condition }), error: made.error };
+    }
+    const configuration = made.child;
+    const ConfigurationsReady = isObserved(configuration) ? readyOf(configuration) : OUT_OF_DATE;
     const ownName = configuration.spec.template.metadata?.name;
     // A name of the user's own may be taken; the Route must not move to a revision before that is known.
-    if (ownName && !observed) return this.#status(service, { ConfigurationsReady: OUT_OF_DATE }, { configuration });
+    if (ownName && !isObserved(configuration)) {
+      return { status: this.#status(service, { ConfigurationsReady }, { configuration }) };
+    }
     if (ownName && this.#isNameTaken(configuration, ownName)) {
       const RoutesReady = conditionFalse(
         "RevisionNameTaken",
         `The revision name "${ownName}" belongs to another revision: traffic stays where it is.`,
       );
-      return this.#status(service, { ConfigurationsReady: configurationsReady, RoutesReady }, { configuration });
+      return { status: this.#status(service, { ConfigurationsReady, RoutesReady }, { configuration }) };
     }
 
-    const route = await this.#child<Route>(service, "Route", key, signal);
-    if (route === "taken") {
-      const conditions = { ConfigurationsReady: configurationsReady, RoutesReady: taken("Route", key) };
-      return this.#status(service, conditions, { configuration });
+    const routed = await this.#child(service, buildRoute(service), routes.get(key), signal);
+    if (routed.kind === "failed") {
+      const conditions = { ConfigurationsReady, RoutesReady: routed.condition };
+      return { status: this.#status(service, conditions, { configuration }), error: routed.error };
     }
-    return this.#status(
-      service,
-      { ConfigurationsReady: configurationsReady, RoutesReady: routesReady(route, configuration) },
-      { configuration, route },
-    );
+    const route = routed.child;
+    const RoutesReady = routesReady(route, configuration);
+    return { status: this.#status(service, { ConfigurationsReady, RoutesReady }, { configuration, route }) };
   }
 
+  /** The child as it is now, or what to say when it cannot be had. Errors that another attempt may cure are thrown. */
   async #child<T extends Configuration | Route>(
     service: Service,
-    kind: "Configuration" | "Route",
-    key: ObjectKey,
+    desired: T,
+    cached: T | undefined,
     signal: AbortSignal,
-  ): Promise<T | "taken"> {
-    const desired = (kind === "Configuration" ? buildConfiguration(service) : buildRoute(service)) as T;
-    const cached = kind === "Configuration" ? this.#context.configurations.get(key) : this.#context.routes.get(key);
+  ): Promise<Child<T>> {
     try {
-      return await applyChild(this.#context, { desired, cached }, { object: service, kind: "Service" }, signal);
+      const owner = { object: service, kind: "Service" };
+      return { kind: "made", child: await applyChild(this.#context, { desired, cached }, owner, signal) };
     } catch (error) {
-      if (error instanceof NotOwnedError) return "taken";
+      if (error instanceof NotOwnedError) {
+        return { kind: "failed", condition: conditionFalse("NotOwned", error.message), error };
+      }
+      if (error instanceof PredecessorError) return { kind: "failed", condition: OUT_OF_DATE, error };
+      if (isRefusal(error)) return { kind: "failed", condition: conditionFalse(error.reason, error.detail), error };
       throw error;
     }
   }
@@ -143,9 +158,6 @@ export class ServiceReconciler implements Reconciler {
 }
 
 const OUT_OF_DATE = conditionUnknown("OutOfDate", "The latest change has not been taken up yet.");
-
-const taken = (kind: string, { name }: ObjectKey): Observation =>
-  conditionFalse("NotOwned", `There is a ${kind} "${name}" that does not belong to this Service.`);
 
 const isObserved = ({ metadata, status }: Configuration | Route): boolean =>
   metadata.generation !== undefined && metadata.generation === status?.observedGeneration;

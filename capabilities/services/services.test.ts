@@ -31,6 +31,9 @@ describe("a new Service", () => {
     expect(h.deployment("hello-00001-deployment").spec?.replicas).toBe(1);
     expect(h.condition(h.service("hello"), "Ready")).toBe("Unknown");
     expect(h.condition(h.revision("hello-00001"), "ResourcesAvailable")).toBe("Unknown Deploying");
+    // Made as routed: the autoscaler lets go of a revision that fails and that no Route leads to.
+    expect(h.cluster.changes).not.toContain("patchMetadata Revision hello-00001");
+    expect(routing(h, "hello-00001")).toEqual(["active", "hello"]);
     expect(h.condition(h.route("hello"), "AllTrafficAssigned")).toBe("Unknown RevisionMissing");
 
     await h.run();
@@ -450,8 +453,9 @@ describe("the API server's refusal", () => {
     h.cluster.refuse = (verb, object) => {
       if (verb === "apply" && object.kind === "Deployment") throw new ApiError("policy", 403, "Forbidden");
     };
-    expect(await h.settle()).toHaveLength(1);
+    await h.settle();
     expect(h.condition(h.service("hello"), "Ready")).toBe("True");
+    expect(h.cluster.events).toContain("Warning Revision/hello-00001 DeploymentRefused: policy");
   });
 
   it("of the revision is the Configuration's failure", async () => {

@@ -27,6 +27,7 @@ interface Input {
   readonly revision: Revision;
   readonly route: Route;
   readonly tag: string;
+  readonly routes: string[];
   readonly existing?: CoreService;
   readonly mode: PathMode;
   readonly gateways: EndpointSlice[];
@@ -48,7 +49,7 @@ const BUILDERS: Readonly<Record<string, (input: Input) => readonly object[]>> = 
   deployment: input => [buildDeployment(input.revision, settings(input))],
   "public-endpoint-slices": input =>
     buildPublicEndpointSlices(input.revision, input.mode, { gateways: input.gateways, pods: input.pods }),
-  revision: input => [buildRevision(input.configuration, "2026-01-01T00:00:00Z")],
+  revision: input => [buildRevision(input.configuration, input.routes, "2026-01-01T00:00:00Z")],
   "revision-services": input => [buildPrivateService(input.revision), buildPublicService(input.revision)],
   route: input => [buildRoute(input.service)],
   "route-service": input => [

@@ -8,10 +8,13 @@ const nameOfLatestRevision = (configuration: Configuration): string =>
   configuration.spec.template.metadata?.name ||
   revisionName(configuration.metadata.name ?? "", configuration.metadata.generation ?? 0);
 
-/** The revision of a Configuration's present generation. Created once and never changed, but for its routing labels. */
-export function buildRevision(configuration: Configuration, now: string): Revision {
+/**
+ * The revision of a Configuration's present generation. Created once and never changed, but for what it says of its routes:
+ * `routes` are the names of those that take the Configuration's latest.
+ */
+export function buildRevision(configuration: Configuration, routes: readonly string[], now: string): Revision {
   const { metadata, spec } = configuration;
-  const pending: RoutingState = "pending";
+  const state: RoutingState = routes.length > 0 ? "active" : "pending";
   const labels: Record<string, string | undefined> = {
     ...withoutTracking(spec.template.metadata?.labels),
     [LABEL.configuration]: metadata.name,
@@ -19,7 +22,7 @@ export function buildRevision(configuration: Configuration, now: string): Revisi
     [LABEL.configurationGeneration]: String(metadata.generation ?? 0),
     [LABEL.service]: metadata.labels?.[LABEL.service],
     [LABEL.serviceUid]: metadata.labels?.[LABEL.serviceUid],
-    [LABEL.routingState]: pending,
+    [LABEL.routingState]: state,
   };
   const creator = metadata.annotations?.[STATE_ANNOTATION.lastModifier];
   return {
@@ -34,6 +37,7 @@ export function buildRevision(configuration: Configuration, now: string): Revisi
       annotations: {
         ...withoutTracking(spec.template.metadata?.annotations),
         ...(creator === undefined ? {} : { [STATE_ANNOTATION.creator]: creator }),
+        ...(routes.length > 0 ? { [STATE_ANNOTATION.routes]: routes.join(",") } : {}),
         [STATE_ANNOTATION.routingStateModified]: now,
       },
       ownerReferences: [controllerReference(configuration, "Configuration")],

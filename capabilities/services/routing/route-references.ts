@@ -1,4 +1,5 @@
 import { isFailed, isReady } from "../../../api/conditions.ts";
+import { LABEL, STATE_ANNOTATION } from "../../../api/labels.ts";
 import type { Configuration, Revision, Route } from "../../../api/serving/v1/types.ts";
 import type { ObjectKey } from "../../runtime/types.ts";
 import { keyText } from "../../runtime/resource.ts";
@@ -10,6 +11,10 @@ interface Targets {
   /** Configurations whose latest revision it takes. */
   readonly configurations: ReadonlySet<string>;
 }
+
+/** The entries of an annotation that is a list. */
+export const listOf = (annotation: string | undefined): readonly string[] =>
+  (annotation ?? "").split(",").filter(entry => entry !== "");
 
 const NOTHING: ReadonlySet<string> = new Set();
 
@@ -68,17 +73,25 @@ export class RouteReferences {
     carried: readonly string[],
   ): readonly string[] {
     const { namespace, name = "" } = revision.metadata;
-    const { latestCreatedRevisionName, latestReadyRevisionName } = configuration?.status ?? {};
-    const isLatest = name === latestCreatedRevisionName || name === latestReadyRevisionName;
     const referring = [
-      ...this.routesOfRevision({ namespace, name }),
-      ...(isLatest ? this.routesOfConfiguration({ namespace, name: configuration?.metadata.name ?? "" }) : []),
-    ].map(key => key.name);
+      ...this.routesOfRevision({ namespace, name }).map(key => key.name),
+      ...(configuration !== undefined && isLatest(revision, configuration) ? this.routesOfLatest(configuration) : []),
+    ];
     const leaving = carried.filter(route => {
       const known = this.#targets.get(keyText({ namespace, name: route }));
       return known !== undefined && !isReady(known.route) && !isFailed(known.route);
     });
     return [...new Set([...referring, ...leaving])].toSorted();
+  }
+
+  /** Names of the Routes that take a Configuration's latest revision, with those that are about to be made. */
+  routesOfLatest({ metadata }: Configuration): readonly string[] {
+    const { namespace, name = "" } = metadata;
+    const announced = listOf(metadata.annotations?.[STATE_ANNOTATION.routes]).filter(
+      route => !this.#targets.has(keyText({ namespace, name: route })),
+    );
+    const known = this.routesOfConfiguration({ namespace, name }).map(key => key.name);
+    return [...new Set([...known, ...announced])].toSorted();
   }
 
   #keys(routes: ReadonlySet<string> | undefined): ObjectKey[] {
@@ -87,6 +100,16 @@ export class RouteReferences {
       return name === "" ? [] : [{ namespace, name }];
     });
   }
+}
+
+/** Made of the present template, or what the Configuration calls its latest: it may have to take traffic. */
+function isLatest({ metadata }: Revision, configuration: Configuration): boolean {
+  const { latestCreatedRevisionName, latestReadyRevisionName } = configuration.status ?? {};
+  return (
+    metadata.name === latestCreatedRevisionName ||
+    metadata.name === latestReadyRevisionName ||
+    metadata.labels?.[LABEL.configurationGeneration] === String(configuration.metadata.generation)
+  );
 }
 
 /** What is routed now, and what the spec asks for: a revision that is to get traffic must not go to zero before. */

@@ -1,6 +1,7 @@
 import { LABEL, STATE_ANNOTATION, type RoutingState } from "../../../api/labels.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
 import { routingState } from "../reachability.ts";
+import { listOf } from "./route-references.ts";
 
 export interface RoutingPatch {
   readonly labels?: Readonly<Record<string, string | null>>;
@@ -8,7 +9,7 @@ export interface RoutingPatch {
 }
 
 export const carriedRoutes = (revision: Revision): readonly string[] =>
-  (revision.metadata.annotations?.[STATE_ANNOTATION.routes] ?? "").split(",").filter(route => route !== "");
+  listOf(revision.metadata.annotations?.[STATE_ANNOTATION.routes]);
 
 /**
  * What a revision must say of its Routes, as a patch; undefined when it says so already. `active` with a Route, `reserve` when
