@@ -80,6 +80,8 @@ export const NO_DEMAND: DemandStats = { average: 0, deviation: 0, highWatermark:
 
 /** Share of the old value that is kept each 10 s: half of it is left after 5 minutes. */
 export const SMOOTHING_COEFFICIENT = 0.977;
+/** 1 - 0.977, exactly so: the original's compiler takes it without rounding. */
+const SMOOTHING_COMPLEMENT = 0.023;
 
 /**
  * Takes in a period. With envelope = average + deviation, smoothed becomes max(envelope, A smoothed + (1-A) envelope):
@@ -90,6 +92,6 @@ export function observeDemand(stats: DemandStats, seen: DemandObservation): Dema
   if (seen.durationS <= 0) return { ...stats, highWatermark };
   const deviation = Number.isNaN(seen.deviation) ? 0 : seen.deviation;
   const envelope = seen.average + deviation;
-  const decayed = SMOOTHING_COEFFICIENT * stats.smoothed + (1 - SMOOTHING_COEFFICIENT) * envelope;
+  const decayed = SMOOTHING_COEFFICIENT * stats.smoothed + SMOOTHING_COMPLEMENT * envelope;
   return { average: seen.average, deviation, highWatermark, smoothed: Math.max(envelope, decayed) };
 }

@@ -21,6 +21,7 @@ import {
   ADJUSTMENT_PERIOD_MS,
   adjustLimits,
   initialLimit,
+  MAX_SEATS_ANYWHERE,
   maxSeatsPerRequest,
   nominalLimits,
   sharesOf,
@@ -139,6 +140,8 @@ interface Level<T> {
   quiescing: boolean;
   limits: SeatLimits;
   currentLimit: number;
+  /** Seats that one request may take at most. */
+  maxSeats: number;
   demand: DemandStats;
   readonly integrator: DemandIntegrator;
   /** Made at the end of the first configuration that has the level. */
@@ -302,8 +305,7 @@ export class FlowController<T> {
 
   #classificationOf(schema: FlowSchemaObject, request: RequestAttributes): Classification {
     const level = this.#levels.get(schema.spec.priorityLevelConfiguration.name)!;
-    const { object, queuing, limits } = level;
-    const maxSeats = maxSeatsPerRequest(object.spec, limits.nominal);
+    const { object, queuing, maxSeats } = level;
     if (queuing.kind === "exempt") return { schema, level: object, flow: "", hash: NO_FLOW, maxSeats };
     const method = schema.spec.distinguisherMethod?.type;
     const flow =
@@ -379,6 +381,10 @@ export class FlowController<T> {
     const shareSum = [...levels.values()].reduce((sum, { object }) => sum + sharesOf(object.spec), 0);
     for (const level of levels.values()) {
       level.limits = nominalLimits(level.object.spec, this.#totalSeats, shareSum);
+      // As upstream, a level that loses its queues keeps what it allowed while it had them.
+      if (level.queuing.kind === "queue") {
+        level.maxSeats = maxSeatsPerRequest(level.limits.nominal, level.queuing.handSize);
+      }
       if (level.queueSet === undefined) level.currentLimit = initialLimit(level.limits);
     }
     this.#levels = levels;
@@ -434,6 +440,7 @@ function newLevel<T>(object: PriorityLevelObject, queuing: QueuingConfig, nowMs:
     quiescing: false,
     limits: NO_LIMITS,
     currentLimit: 0,
+    maxSeats: MAX_SEATS_ANYWHERE,
     demand: NO_DEMAND,
     integrator: new DemandIntegrator(nowMs),
     queueSet: undefined,

@@ -5,7 +5,7 @@
 import { allocateSeats } from "./allocation.ts";
 import type { DemandStats } from "./demand.ts";
 import type { PriorityLevelSpec } from "./objects.ts";
-import { DEFAULT_HAND_SIZE, DEFAULT_SHARES } from "./objects.ts";
+import { DEFAULT_SHARES } from "./objects.ts";
 
 /** How often current limits are adjusted. */
 export const ADJUSTMENT_PERIOD_MS = 10_000;
@@ -45,19 +45,16 @@ export function initialLimit(limits: SeatLimits): number {
 }
 
 /** Widest request that upstream lets a work estimator ask for, whatever the level. */
-const MAX_SEATS_ANYWHERE = 10;
+export const MAX_SEATS_ANYWHERE = 10;
 const MAX_SEATS_FRACTION = 0.15;
 
 /**
- * Most seats one request of a level may take, so that the hand of queues of one flow cannot fill the level with wide
- * requests: max(1, min(ceil(15 % of nominal), nominal / handSize)), at most 10. For 49 seats and hand size 6: 8.
+ * Most seats one request of a level with queues may take, so that the hand of queues of one flow cannot fill the level
+ * with wide requests: max(1, min(ceil(15 % of nominal), nominal / handSize)), at most 10. For 49 seats and hand 6: 8.
  */
-export function maxSeatsPerRequest(spec: PriorityLevelSpec, nominal: number): number {
-  const response = spec.limited?.limitResponse;
-  if (response?.type !== "Queue") return MAX_SEATS_ANYWHERE;
-  const handSize = response.queuing?.handSize ?? DEFAULT_HAND_SIZE;
-  const seats = Math.max(1, Math.min(Math.ceil(nominal * MAX_SEATS_FRACTION), Math.floor(nominal / handSize)));
-  return Math.min(seats, MAX_SEATS_ANYWHERE);
+export function maxSeatsPerRequest(nominal: number, handSize: number): number {
+  const seats = Math.min(Math.ceil(nominal * MAX_SEATS_FRACTION), Math.floor(nominal / handSize));
+  return Math.min(Math.max(1, seats), MAX_SEATS_ANYWHERE);
 }
 
 /** A level as the adjustment sees it. */

@@ -11,6 +11,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // header begins every scenario.
@@ -63,6 +66,7 @@ func main() {
 	from := flag.Int("from", 0, "number of the first scenario")
 	count := flag.Int("count", 1, "how many scenarios")
 	flag.Parse()
+	klog.SetLogger(logr.Discard()) // it warns of what we do on purpose
 
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	encoder := json.NewEncoder(out)

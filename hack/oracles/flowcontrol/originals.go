@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"math"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -125,6 +127,24 @@ func (c controller) levels() []levelState {
 		})
 	}
 	return all
+}
+
+// halfway says whether some limit lies halfway between two whole numbers. The original then rounds it up or down by
+// chance, since it sums over a Go map.
+func halfway(levels []levelState) bool {
+	var items []allocProblemItem
+	sum := 0
+	for _, l := range levels {
+		sum += l.Nominal
+		if l.Name != flowcontrolv1.PriorityLevelConfigurationNameExempt {
+			low := float64(max(l.Min, min(l.Nominal, l.High)))
+			items = append(items, allocProblemItem{target: max(low, l.Smoothed), lowerBound: low, upperBound: float64(l.Max)})
+		}
+	}
+	seats, _, err := computeConcurrencyAllocation(sum, items)
+	return err == nil && slices.ContainsFunc(seats, func(s float64) bool {
+		return math.Abs(s-math.Floor(s)-0.5) < 1e-6
+	})
 }
 
 func level(name string, spec flowcontrolv1.PriorityLevelConfigurationSpec) *flowcontrolv1.PriorityLevelConfiguration {

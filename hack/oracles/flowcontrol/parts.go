@@ -2,7 +2,6 @@ package main
 
 import (
 	"math/rand/v2"
-	"slices"
 	"sort"
 	"time"
 
@@ -156,13 +155,13 @@ type bootstrapScenario struct {
 
 func runBootstrap(h header) bootstrapScenario {
 	levels := func(list []*flowcontrolv1.PriorityLevelConfiguration) (all []named[flowcontrolv1.PriorityLevelConfigurationSpec]) {
-		for _, l := range slices.Values(list) {
+		for _, l := range list {
 			all = append(all, named[flowcontrolv1.PriorityLevelConfigurationSpec]{l.Name, l.Spec})
 		}
 		return all
 	}
 	schemas := func(list []*flowcontrolv1.FlowSchema) (all []named[flowcontrolv1.FlowSchemaSpec]) {
-		for _, f := range slices.Values(list) {
+		for _, f := range list {
 			all = append(all, named[flowcontrolv1.FlowSchemaSpec]{f.Name, f.Spec})
 		}
 		return all

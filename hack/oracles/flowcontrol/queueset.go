@@ -70,6 +70,7 @@ type agenda struct {
 	events eventHeap
 	seq    int
 	linger func()
+	ended  bool
 }
 
 func (a *agenda) at(ns int64, run func()) {
@@ -80,7 +81,7 @@ func (a *agenda) at(ns int64, run func()) {
 func (a *agenda) now() int64 { return a.clock.now.Sub(epoch).Nanoseconds() }
 
 func (a *agenda) run(until int64) {
-	for {
+	for !a.ended {
 		next := a.clock.next()
 		if len(a.events) > 0 && (next < 0 || a.events[0].at < next) {
 			if a.events[0].at > until {
