@@ -1,13 +1,18 @@
 import type { EventRecorder, KubeObject } from "../runtime/types.ts";
 import type { Decision } from "./revision-scaler.ts";
 
+/** Shorter gaps are usual: a new pod's first seconds, a new leader's. */
+const WORTH_TELLING_MS = 15_000;
+
 /** What of a decision is worth telling a user when it changes. */
 interface Told {
   readonly atMaxScale: boolean;
-  readonly heldWithoutData: boolean;
+  /** Since when pods are kept without data; undefined while there are data, or no pods. */
+  readonly heldSinceMs: number | undefined;
+  readonly heldTold: boolean;
 }
 
-const NOTHING: Told = { atMaxScale: false, heldWithoutData: false };
+const NOTHING: Told = { atMaxScale: false, heldSinceMs: undefined, heldTold: false };
 
 /**
  * Events on the Revision when a bound or a lack of data changes the outcome: once when it begins. That pods are kept
@@ -25,7 +30,6 @@ export class DecisionEvents {
     const before = this.#told.get(key) ?? NOTHING;
     const { outcome, spec, observation, replicasBefore } = decision;
     const atMaxScale = outcome.step.bound === "max-scale";
-    const heldWithoutData = !outcome.decision.valid && (observation.readyPods ?? 0) > 0;
     if (atMaxScale && !before.atMaxScale) {
       const { max } = spec.lifecycle.bounds;
       this.#events.event(
@@ -35,17 +39,20 @@ export class DecisionEvents {
         `${outcome.desired} pods are wanted, max scale is ${max}: requests wait for the ${max} there are`,
       );
     }
-    if (heldWithoutData && !before.heldWithoutData && !outcome.decision.valid) {
+    const missing = outcome.decision.valid || (observation.readyPods ?? 0) === 0 ? undefined : outcome.decision.reason;
+    const heldSinceMs = missing === undefined ? undefined : (before.heldSinceMs ?? decision.atMs);
+    let heldTold = heldSinceMs !== undefined && before.heldTold;
+    if (heldSinceMs !== undefined && !heldTold && decision.atMs - heldSinceMs >= WORTH_TELLING_MS) {
       this.#events.event(
         revision,
         "Warning",
         "ScalingHeld",
-        `no decision without data (${outcome.decision.reason}): the number of pods stays at ${replicasBefore ?? 0}`,
+        `no decision without data (${missing}): the number of pods stays at ${replicasBefore ?? 0}`,
       );
+      heldTold = true;
     }
-    if (atMaxScale !== before.atMaxScale || heldWithoutData !== before.heldWithoutData) {
-      this.#told.set(key, { atMaxScale, heldWithoutData });
-    }
+    if (atMaxScale || heldSinceMs !== undefined) this.#told.set(key, { atMaxScale, heldSinceMs, heldTold });
+    else this.#told.delete(key);
   }
 
   forget(key: string): void {

@@ -80,7 +80,7 @@ const addressTypes = (slices: readonly EndpointSlice[]): readonly string[] =>
 
 const INTERNAL_LISTENER_PORT = 8081;
 const gatewayPort = (slices: readonly EndpointSlice[]): number =>
-  slices.flatMap(slice => slice.ports ?? []).find(port => port.port !== undefined)?.port ?? INTERNAL_LISTENER_PORT;
+  slices.flatMap(slice => slice.ports ?? []).find(port => port.name === "http")?.port ?? INTERNAL_LISTENER_PORT;
 
 function chunks<T>(items: readonly T[], size: number): T[][] {
   const out: T[][] = [];
