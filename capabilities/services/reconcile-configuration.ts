@@ -172,7 +172,8 @@ export class ConfigurationReconciler implements Reconciler {
     }
     const now = findCondition({ status }, "Ready");
     const before = findCondition(configuration, "Ready");
-    if (now?.status === "False" && (before?.status !== "False" || before.message !== now.message)) {
+    const isNew = status.latestCreatedRevisionName !== configuration.status?.latestCreatedRevisionName;
+    if (now?.status === "False" && (before?.status !== "False" || isNew)) {
       const reason = status.latestCreatedRevisionName === ready ? "LatestReadyFailed" : "LatestCreatedFailed";
       transitions.tell(configuration, "ready", "Warning", reason, now.message ?? "");
     }
