@@ -1,4 +1,5 @@
 import type { RevisionHint } from "../../../api/wire/stats.ts";
+import { choosePod } from "../../../core/balancing/choose-pod.ts";
 import type { FlowHash } from "../../../core/flowcontrol/flow-hash.ts";
 import { PlaceQueue, type PlaceQueueConfig, type PlaceTicket } from "../../../core/flowcontrol/place-queue.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -12,7 +13,6 @@ import {
   RevisionGoneError,
   RevisionQueueFullError,
 } from "../errors.ts";
-import { choosePod } from "./balancer.ts";
 import { Pod, type Endpoint } from "./pod.ts";
 import type { RevisionSettings } from "./revision-settings.ts";
 

@@ -1,18 +1,24 @@
 import { describe, expect, it } from "vitest";
-import type { Upstream } from "../../shared/http/upstream.ts";
-import { choosePod } from "./balancer.ts";
-import { Pod } from "./pod.ts";
+import { choosePod } from "./choose-pod.ts";
 
-const upstream: Upstream = { send: () => ({ resume() {}, abort() {} }), close() {} };
+class Pod {
+  readonly name: string;
+  readonly limit: number;
+  inFlight: number;
 
-function pods(limit: number, ...inFlight: number[]): Pod[] {
-  return inFlight.map((count, index) => {
-    const endpoint = { podName: `p${index}`, podUid: "", address: "", ready: true, terminating: false };
-    const pod = new Pod(endpoint, upstream, limit);
-    pod.inFlight = count;
-    return pod;
-  });
+  constructor(name: string, limit: number, inFlight: number) {
+    this.name = name;
+    this.limit = limit;
+    this.inFlight = inFlight;
+  }
+
+  hasRoom(): boolean {
+    return this.inFlight < this.limit;
+  }
 }
+
+const pods = (limit: number, ...inFlight: number[]): Pod[] =>
+  inFlight.map((count, index) => new Pod(`p${index}`, limit, count));
 
 /** Gives these numbers in turn. */
 const rolls = (...values: number[]) => {
