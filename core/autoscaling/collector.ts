@@ -96,8 +96,10 @@ interface GatewaySource {
   heardMs: number;
   /** What was already recorded by pokes of the second still to be reported. */
   poked: Map<string, Load>;
-  /** Latest second, for revisions with load; undefined before the first whole second. */
-  latest: Map<string, LatestLoad> | undefined;
+  /** Latest word on revisions with load. */
+  latest: Map<string, LatestLoad>;
+  /** False before the first whole second: what was under way before it is not known. */
+  hasSecond: boolean;
 }
 
 interface LastScrape {
@@ -151,7 +153,7 @@ export class MetricCollector {
     this.#revisions.delete(key);
     for (const source of this.#gateways.values()) {
       source.poked.delete(key);
-      source.latest?.delete(key);
+      source.latest.delete(key);
     }
   }
 
@@ -171,7 +173,8 @@ export class MetricCollector {
         sequence: report.sequence,
         heardMs: nowMs,
         poked: new Map(),
-        latest: undefined,
+        latest: new Map(),
+        hasSecond: false,
       };
       this.#gateways.set(report.gateway, source);
     } else if (report.sequence <= source.sequence) {
@@ -188,7 +191,7 @@ export class MetricCollector {
       const key = revisionKey(reading.namespace, reading.revision);
       const collected = this.#revisions.get(key);
       if (collected === undefined) continue;
-      source.latest?.set(key, {
+      source.latest.set(key, {
         ...(source.latest.get(key) ?? ZERO),
         waiting: reading.waiting,
         inFlight: reading.inFlight,
@@ -226,7 +229,7 @@ export class MetricCollector {
         Math.max(requests - poked.requests, 0),
       );
       const { waiting, inFlight } = reading;
-      if (source.latest !== undefined && collected.perInstance !== undefined) {
+      if (source.hasSecond && collected.perInstance !== undefined) {
         const before = source.latest.get(key);
         const ended = requests + (before?.waiting ?? 0) + (before?.inFlight ?? 0) - waiting - inFlight;
         collected.perInstance.recordFreed(atMs, Math.max(ended, 0));
@@ -236,6 +239,7 @@ export class MetricCollector {
     }
     source.poked = new Map();
     source.latest = latest;
+    source.hasSecond = true;
     return active;
   }
 
@@ -301,7 +305,7 @@ export class MetricCollector {
     let waiting = 0;
     let inFlight = 0;
     for (const source of this.#gateways.values()) {
-      const latest = nowMs - source.heardMs > GATEWAY_SILENT_MS ? undefined : source.latest?.get(key);
+      const latest = nowMs - source.heardMs > GATEWAY_SILENT_MS ? undefined : source.latest.get(key);
       waiting += latest?.waiting ?? 0;
       inFlight += latest?.inFlight ?? 0;
     }
@@ -366,7 +370,7 @@ export class MetricCollector {
         silent = true;
         continue;
       }
-      const latest = source.latest?.get(key) ?? ZERO;
+      const latest = source.latest.get(key) ?? ZERO;
       concurrency += latest.concurrency;
       requests += latest.requests;
     }
