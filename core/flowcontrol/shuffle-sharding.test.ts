@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { Dealer, requiredEntropyBits, ShuffleShardingError } from "./shuffle-sharding.ts";
+import { hashFlow } from "./flow-hash.ts";
+import { Dealer, requiredEntropyBits, ShuffleShardingError, squeezeProbability } from "./shuffle-sharding.ts";
 
 /** The definition, in exact arithmetic: digit i of the mixed radix picks the digit-th card still in the deck. */
 function dealByDefinition(hash: bigint, deckSize: number, handSize: number): number[] {
@@ -69,5 +70,41 @@ describe("Dealer", () => {
   it("counts the entropy a deal needs", () => {
     expect(requiredEntropyBits(64, 8)).toBe(48);
     expect(requiredEntropyBits(1024, 6)).toBe(60);
+  });
+});
+
+describe("squeezeProbability", () => {
+  // The table that Kubernetes' documentation prints: handSize, queues, 1, 4 and 16 elephants.
+  it.each([
+    [12, 32, 4.428838398950118e-9, 0.11431348830099144, 0.9935089607656024],
+    [10, 32, 1.550093439632541e-8, 0.0626479840223545, 0.9753101519027554],
+    [10, 64, 6.601827268370426e-12, 0.00045571320990370776, 0.49999929150089345],
+    [9, 64, 3.6310049976037345e-11, 0.00045501212304112273, 0.4282314876454858],
+    [8, 64, 2.25929199850899e-10, 0.0004886697053040446, 0.35935114681123076],
+    [8, 128, 6.994461389026097e-13, 3.4055790161620863e-6, 0.02746173137155063],
+    [7, 128, 1.0579122850901972e-11, 6.960839379258192e-6, 0.02406157386340147],
+    [7, 256, 7.597695465552631e-14, 6.728547142019406e-8, 0.0006709661542533682],
+    [6, 256, 2.7134626662687968e-12, 2.9516464018476436e-7, 0.0008895654642000348],
+    [6, 512, 4.116062922897309e-14, 4.982983350480894e-9, 2.26025764343413e-5],
+    [6, 1024, 6.337324016514285e-16, 8.09060164312957e-11, 4.517408062903668e-7],
+  ])("hands of %i out of %i queues: the table to ten significant digits", (handSize, queues, ...printed) => {
+    for (const [i, elephants] of [1, 4, 16].entries()) {
+      expect(squeezeProbability(queues, handSize, elephants).toPrecision(10)).toBe(printed[i]!.toPrecision(10));
+    }
+  });
+
+  it("is what dealing shows", () => {
+    const dealer = new Dealer(8, 3);
+    const hand = (i: number): number[] => {
+      const { high, low } = hashFlow("schema", String(i));
+      return dealer.deal({ high, low });
+    };
+    const rounds = 20_000;
+    let squeezed = 0;
+    for (let i = 0; i < rounds; i++) {
+      const held = new Set([hand(3 * i), hand(3 * i + 1)].flat());
+      if (hand(3 * i + 2).every(queue => held.has(queue))) squeezed++;
+    }
+    expect(Math.abs(squeezed / rounds - squeezeProbability(8, 3, 2))).toBeLessThan(0.01);
   });
 });

@@ -85,3 +85,35 @@ export class Dealer {
     return this.dealInto(hash, new Array<number>(this.handSize));
   }
 }
+
+/** Ways to choose `count` of `from`; 0 where there are none. */
+function combinations(from: number, count: number): number {
+  if (count < 0 || count > from) return 0;
+  let ways = 1;
+  for (let i = 1; i <= count; i++) ways *= (from - count + i) / i;
+  return ways;
+}
+
+/**
+ * The chance that a mouse is squeezed: that the hands of `elephants` loud flows together hold all queues of its own.
+ * With one elephant it is 1 / C(queues, handSize): 4.43e-9 for hands of 12 out of 32.
+ *
+ * Exact but for rounding: goes through the number of queues that the elephants hold, each hand being drawn evenly.
+ */
+export function squeezeProbability(queues: number, handSize: number, elephants: number): number {
+  const hands = combinations(queues, handSize);
+  /** held[u]: the chance that the elephants so far hold u queues. */
+  let held = [1];
+  for (let elephant = 0; elephant < elephants; elephant++) {
+    const next = new Array<number>(Math.min(queues, held.length - 1 + handSize) + 1).fill(0);
+    for (const [u, chance] of held.entries()) {
+      if (chance === 0) continue;
+      for (let fresh = 0; fresh <= handSize; fresh++) {
+        const ways = combinations(queues - u, fresh) * combinations(u, handSize - fresh);
+        if (ways > 0) next[u + fresh]! += (chance * ways) / hands;
+      }
+    }
+    held = next;
+  }
+  return held.reduce((sum, chance, u) => sum + (chance * combinations(u, handSize)) / hands, 0);
+}

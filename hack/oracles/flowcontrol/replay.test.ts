@@ -25,7 +25,7 @@ describe("core/flowcontrol beside k8s.io/apiserver", () => {
 
   it("dispatches, rejects, classifies and limits as the original did at every step", () => {
     expect(lines.map(replay).filter(difference => difference !== undefined)).toEqual([]);
-  });
+  }, 60_000);
 
   it("would notice a difference", () => {
     const line = lines.find(candidate => candidate.includes('"kind":"queueset"') && candidate.includes('"d":['))!;
