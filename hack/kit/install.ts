@@ -3,7 +3,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { loadImage } from "../cluster/cluster.ts";
 import { buildImages, IMAGE_NAMES } from "../images/build-images.ts";
-import type { Kube} from "./kube.ts";
+import type { Kube } from "./kube.ts";
 import { KubeError, parseDocuments, type AnyObject } from "./kube.ts";
 import { waitFor } from "./wait.ts";
 

@@ -1,17 +1,25 @@
 import { get as httpsGet, type RequestOptions } from "node:https";
 import { readFile } from "node:fs/promises";
-import {
-  ApiException,
-  KubeConfig,
-  KubernetesObjectApi,
-  PatchStrategy,
-  type KubernetesObject,
-} from "@kubernetes/client-node";
+import { KubeConfig } from "@kubernetes/client-node";
 import { parseAllDocuments } from "yaml";
+import { ApiError } from "../../capabilities/runtime/api-error.ts";
+import { createKubeApi, type CallOptions, type KubeApi } from "../../capabilities/runtime/kube-api.ts";
+import { resourcePath } from "../../capabilities/runtime/resource.ts";
 import { waitFor } from "./wait.ts";
 
 /** An object as the API server returns it; fields beyond metadata are read by path in tests. */
-export interface AnyObject extends KubernetesObject {
+export interface AnyObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly generation?: number;
+    readonly resourceVersion?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly status?: Readonly<Record<string, unknown>>;
   readonly data?: Readonly<Record<string, string>>;
@@ -41,36 +49,31 @@ export class KubeError extends Error {
   }
 }
 
+type Method = Parameters<KubeApi["call"]>[0];
+
 /** A cluster as its user sees it: apply, get, list, delete. Writes with field manager `kubectl`. */
 export class Kube {
   readonly config: KubeConfig;
-  readonly #objects: KubernetesObjectApi;
+  readonly #api: KubeApi;
 
   constructor(kubeconfigPath: string) {
     this.config = new KubeConfig();
     this.config.loadFromFile(kubeconfigPath);
-    this.#objects = KubernetesObjectApi.makeApiClient(this.config);
+    this.#api = createKubeApi(this.config);
   }
 
   /** Server-side applies every document, in order. */
-  async apply(
-    yamlOrObjects: string | readonly KubernetesObject[],
-    options: { dryRun?: boolean } = {},
-  ): Promise<AnyObject[]> {
+  async apply(yamlOrObjects: string | readonly object[], options: { dryRun?: boolean } = {}): Promise<AnyObject[]> {
     const objects = typeof yamlOrObjects === "string" ? parseDocuments(yamlOrObjects) : yamlOrObjects;
     const results: AnyObject[] = [];
     for (const object of objects) {
+      const dryRun = options.dryRun === true ? { dryRun: "All" } : {};
       results.push(
-        await explain(() =>
-          this.#objects.patch<AnyObject>(
-            object as AnyObject,
-            undefined,
-            options.dryRun === true ? "All" : undefined,
-            "kubectl",
-            true,
-            PatchStrategy.ServerSideApply,
-          ),
-        ),
+        await this.#call("PATCH", await this.#path(refOf(object)), {
+          query: { fieldManager: "kubectl", force: true, ...dryRun },
+          body: object,
+          contentType: "application/apply-patch+yaml",
+        }),
       );
     }
     return results;
@@ -80,51 +83,45 @@ export class Kube {
     return this.apply(await readFile(path, "utf8"));
   }
 
-  async create(object: KubernetesObject): Promise<AnyObject> {
-    return explain(() => this.#objects.create<AnyObject>(object as AnyObject));
+  async create(object: AnyObject): Promise<AnyObject> {
+    const { apiVersion = "", kind = "", metadata } = object;
+    const type = await this.#api.discover(apiVersion, kind, NEVER);
+    return this.#call("POST", resourcePath(type, metadata?.namespace), {
+      query: { fieldManager: "kubectl", fieldValidation: "Strict" },
+      body: object,
+    });
   }
 
   async mergePatch(ref: Ref, patch: object): Promise<AnyObject> {
-    const body = { ...patch, ...header(ref), metadata: { ...(patch as AnyObject).metadata, ...header(ref).metadata } };
-    return explain(() =>
-      this.#objects.patch<AnyObject>(body, undefined, undefined, undefined, undefined, PatchStrategy.MergePatch),
-    );
+    return this.#call("PATCH", await this.#path(ref), { body: patch, contentType: "application/merge-patch+json" });
   }
 
   /** The object, or undefined when there is none. */
   async get(ref: Ref): Promise<AnyObject | undefined> {
-    try {
-      return await explain(() => this.#objects.read<AnyObject>(header(ref)));
-    } catch (error) {
-      if (error instanceof KubeError && error.code === 404) return undefined;
-      throw error;
-    }
+    return this.#call("GET", await this.#path(ref), {}).catch(unlessNotFound);
   }
 
   async list(apiVersion: string, kind: string, namespace?: string, labelSelector?: string): Promise<AnyObject[]> {
-    const list = await explain(() =>
-      this.#objects.list<AnyObject>(
-        apiVersion,
-        kind,
-        namespace,
-        undefined,
-        undefined,
-        undefined,
-        undefined,
-        labelSelector,
-      ),
-    );
-    return list.items;
+    const type = await this.#api.discover(apiVersion, kind, NEVER);
+    const list = await this.#call("GET", resourcePath(type, namespace), { query: { labelSelector } });
+    return (list as { readonly items: AnyObject[] }).items;
   }
 
   /** Deletes in the background; an object that is not there is fine. */
   async delete(ref: Ref, gracePeriodSeconds?: number): Promise<void> {
+    const body = { propagationPolicy: "Background", gracePeriodSeconds };
+    await this.#call("DELETE", await this.#path(ref), { body }).catch(unlessNotFound);
+  }
+
+  async #path(ref: Ref): Promise<string> {
+    return resourcePath(await this.#api.discover(ref.apiVersion, ref.kind, NEVER), ref.namespace, ref.name);
+  }
+
+  async #call(method: Method, path: string, options: Omit<CallOptions, "signal">): Promise<AnyObject> {
     try {
-      await explain(() =>
-        this.#objects.delete(header(ref), undefined, undefined, gracePeriodSeconds, undefined, "Background"),
-      );
+      return (await this.#api.call(method, path, { ...options, signal: NEVER })) as AnyObject;
     } catch (error) {
-      if (!(error instanceof KubeError && error.code === 404)) throw error;
+      throw error instanceof ApiError ? new KubeError(error.code, error.detail) : error;
     }
   }
 
@@ -172,39 +169,31 @@ export function conditions(object: AnyObject | undefined): readonly Condition[] 
   return (object?.status?.["conditions"] ?? []) as readonly Condition[];
 }
 
-export function parseDocuments(yaml: string): KubernetesObject[] {
+export function parseDocuments(yaml: string): AnyObject[] {
   return parseAllDocuments(yaml)
     .map(document => {
       if (document.errors[0] !== undefined) throw document.errors[0];
-      return document.toJS() as KubernetesObject | null;
+      return document.toJS() as AnyObject | null;
     })
     .filter(object => object !== null);
 }
 
-function header(ref: Ref): AnyObject & { metadata: { name: string; namespace: string } } {
+/** Calls are bounded in time by the client. */
+const NEVER = new AbortController().signal;
+
+function refOf({ apiVersion, kind, metadata }: AnyObject): Ref {
+  if (apiVersion === undefined || kind === undefined || metadata?.name === undefined) {
+    throw new TypeError(`apiVersion, kind and name are needed: ${JSON.stringify({ apiVersion, kind, metadata })}`);
+  }
   return {
-    apiVersion: ref.apiVersion,
-    kind: ref.kind,
-    metadata: { name: ref.name, ...(ref.namespace === undefined ? {} : { namespace: ref.namespace }) } as {
-      name: string;
-      namespace: string;
-    },
+    apiVersion,
+    kind,
+    name: metadata.name,
+    ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
   };
 }
 
-async function explain<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    if (!(error instanceof ApiException)) throw error;
-    const body: unknown = error.body;
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    let message = text;
-    try {
-      message = (JSON.parse(text) as { message?: string }).message ?? text;
-    } catch {
-      // Not a Status object: the text itself is the message.
-    }
-    throw new KubeError(error.code, message);
-  }
+function unlessNotFound(error: unknown): undefined {
+  if (error instanceof KubeError && error.code === 404) return undefined;
+  throw error;
 }
