@@ -41,6 +41,7 @@ export function createKubeClient(kubeConfig: KubeConfig): KubeClient {
     if (access === undefined || performance.now() - accessAtMs > CREDENTIALS_AGE_MS) {
       accessAtMs = performance.now();
       access = readAccess(kubeConfig, access);
+      access.catch(() => (accessAtMs = -Infinity));
     }
     return access;
   };
@@ -84,7 +85,7 @@ export function createKubeClient(kubeConfig: KubeConfig): KubeClient {
       }
     },
     async close() {
-      const last = await access;
+      const last = await access?.catch(() => undefined);
       await last?.agent.destroy();
     },
   };
