@@ -48,6 +48,8 @@ export interface GatewaysOptions {
   readonly pods: PodSet<SimulatedRequest>;
   readonly namespace: string;
   readonly revision: string;
+  /** When the autoscaler is told at once of a request that waits. */
+  readonly pokesWhen: "no-pod" | "no-room";
   readonly onReport: (report: GatewayLoadReport) => void;
   readonly onEnded: (request: SimulatedRequest) => void;
 }
@@ -56,8 +58,8 @@ const QUEUES = 64;
 const HAND_SIZE = 8;
 const DEFAULT_LEVEL = "";
 const REPORT_PERIOD_MS = 1000;
-/** Requests that wait at zero are told of at once, but not more often than this. */
-const POKE_PERIOD_MS = 100;
+/** Requests that come to zero together are one poke. */
+const POKE_GAP_MS = 50;
 
 class Gateway {
   readonly name: string;
@@ -67,6 +69,7 @@ class Gateway {
   inFlight = 0;
   sequence = 0;
   pokedMs = Number.NEGATIVE_INFINITY;
+  poke: ScheduledEvent | undefined;
   /** It had traffic in the last report, so one more follows. */
   hadTraffic = false;
 
@@ -137,7 +140,7 @@ export class Gateways {
     this.#grant();
     if (request.outcome !== "waiting") return;
     this.#armExpiry();
-    if (request.cold) this.#poke(gateway);
+    if (request.cold || this.#options.pokesWhen === "no-room") this.#poke(gateway);
   }
 
   /** Takes on that pods came or went, or that their limits changed. */
@@ -146,11 +149,13 @@ export class Gateways {
     this.#grant();
   }
 
-  /** The longest wait by the scaling policy, for those who come from now on. */
-  adviseWait(maxWaitMs: number | undefined): void {
-    if (maxWaitMs === this.#policyWaitMs) return;
-    this.#policyWaitMs = maxWaitMs;
-    this.#queue.configure(this.#queueConfig());
+  /** Takes on the autoscaler's advice: limits and demotion of pods changed; and the longest wait, where it says one. */
+  advise(pendingTimeoutMs: number | undefined): void {
+    if (pendingTimeoutMs !== undefined && pendingTimeoutMs !== this.#policyWaitMs) {
+      this.#policyWaitMs = pendingTimeoutMs;
+      this.#queue.configure(this.#queueConfig());
+    }
+    this.podsChanged();
   }
 
   /** A request has ended at its pod. */
@@ -241,10 +246,12 @@ export class Gateways {
   }
 
   #poke(gateway: Gateway): void {
-    const { nowMs } = this.#options.events;
-    if (nowMs - gateway.pokedMs < POKE_PERIOD_MS) return;
-    gateway.pokedMs = nowMs;
-    this.#send(gateway, gateway.concurrency.averageSoFar(nowMs), true);
+    const { events } = this.#options;
+    gateway.poke ??= events.at(gateway.pokedMs + POKE_GAP_MS, () => {
+      gateway.poke = undefined;
+      gateway.pokedMs = events.nowMs;
+      if (gateway.waiting > 0) this.#send(gateway, gateway.concurrency.value, true);
+    });
   }
 
   #reportEachSecond(gateway: Gateway): void {

@@ -47,7 +47,7 @@ export class PodSet<R> {
     return this.#ready;
   }
 
-  get starting(): SimulatedPod<R>[] {
+  get starting(): readonly SimulatedPod<R>[] {
     return this.#pods.filter(pod => pod.state === "starting");
   }
 
@@ -158,7 +158,11 @@ export class PodSet<R> {
       events.cancel(before);
     }
     if (nextMs === undefined) this.#ends.delete(pod);
-    else this.#ends.set(pod, events.at(nextMs, () => this.#end(pod)));
+    else
+      this.#ends.set(
+        pod,
+        events.at(nextMs, () => this.#end(pod)),
+      );
   }
 
   #end(pod: SimulatedPod<R>): void {

@@ -25,10 +25,12 @@ class Running<R> implements HeapItem {
   heapIndex = -1;
   readonly request: R;
   readonly endsVirtualMs: number;
+  readonly order: number;
 
-  constructor(request: R, endsVirtualMs: number) {
+  constructor(request: R, endsVirtualMs: number, order: number) {
     this.request = request;
     this.endsVirtualMs = endsVirtualMs;
+    this.order = order;
   }
 }
 
@@ -47,12 +49,15 @@ export class SimulatedPod<R> {
   readonly name: string;
   readonly createdMs: number;
   readonly #cpu: CpuModel | undefined;
-  readonly #running = new IndexedHeap<Running<R>>((a, b) => a.endsVirtualMs < b.endsVirtualMs);
+  readonly #running = new IndexedHeap<Running<R>>(
+    (a, b) => a.endsVirtualMs < b.endsVirtualMs || (a.endsVirtualMs === b.endsVirtualMs && a.order < b.order),
+  );
   readonly #concurrency: TimeIntegral;
   readonly #cpuUse: TimeIntegral;
   #virtualMs = 0;
   #settledMs: number;
   #requests = 0;
+  #begun = 0;
   state: SimulatedPodState = "starting";
   readyMs = Number.NaN;
   /** When it began to drain. */
@@ -86,7 +91,7 @@ export class SimulatedPod<R> {
   begin(request: R, serviceMs: number, nowMs: number): void {
     this.#settle(nowMs);
     this.#requests++;
-    this.#running.push(new Running(request, this.#virtualMs + serviceMs));
+    this.#running.push(new Running(request, this.#virtualMs + serviceMs, this.#begun++));
     this.#note(nowMs);
   }
 
