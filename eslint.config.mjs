@@ -29,7 +29,7 @@ export default tseslint.config(
     },
   },
   { files: ["cli/**", "hack/**", "test/**"], rules: { "no-console": "off" } },
-  { files: ["**/*.mjs", "**/*.js"], ...tseslint.configs.disableTypeChecked },
+  { files: ["**/*.mjs", "**/*.cjs", "**/*.js"], ...tseslint.configs.disableTypeChecked },
   forbid(
     ["core/**/*.ts"],
     [

@@ -1,4 +1,5 @@
-import { build, type BuildOptions } from "esbuild";
+import { join } from "node:path";
+import { build, type BuildOptions, type Plugin } from "esbuild";
 
 /**
  * Bundles each role of the image into one file under dist/: no node_modules are needed at run time.
@@ -26,12 +27,35 @@ const esModule = {
   outExtension: { ".js": ".mjs" },
 } as const;
 
+/** Packages of which the queue-proxy uses a part: what stands in their place is in hack/bundle. */
+const PARTS: Readonly<Record<string, string>> = {
+  assert: "assert.cjs",
+  "prom-client": "prom-client-metrics.mjs",
+  "thread-stream": "thread-stream.cjs",
+};
+
+/** What is not in the bundle need not be loaded. */
+const usedParts: Plugin = {
+  name: "used-parts",
+  setup(bundle) {
+    bundle.onResolve({ filter: new RegExp(`^(${Object.keys(PARTS).join("|")})$`) }, ({ path }) => {
+      const part = PARTS[path];
+      return part === undefined ? undefined : { path: join(import.meta.dirname, "bundle", part) };
+    });
+  },
+};
+
 const roles: Readonly<Record<string, BuildOptions>> = {
   // CommonJS because Pepr is.
   operator: { ...commonjs, entryPoints: { operator: "pepr.ts" } },
   gateway: { ...esModule, entryPoints: { gateway: "dataplane/gateway/main.ts" } },
   // It starts in every pod, and a small CommonJS file is running sooner than an ES module.
-  "queue-proxy": { ...commonjs, minify: true, entryPoints: { "queue-proxy": "dataplane/queue-proxy/main.ts" } },
+  "queue-proxy": {
+    ...commonjs,
+    minify: true,
+    plugins: [usedParts],
+    entryPoints: { "queue-proxy": "dataplane/queue-proxy/main.ts" },
+  },
   cli: { ...esModule, entryPoints: { cli: "cli/main.ts" } },
 };
 

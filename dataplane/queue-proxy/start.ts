@@ -1,6 +1,5 @@
 import { startAdminServer, type AdminServer } from "../shared/admin-server.ts";
 import type { Clock } from "../shared/clock.ts";
-import { H1Upstream } from "../shared/http/h1-upstream.ts";
 import { type Listener, startListener } from "../shared/http/listener.ts";
 import type { Upstream, UpstreamOptions } from "../shared/http/upstream.ts";
 import type { Logger } from "../shared/logger.ts";
@@ -9,6 +8,7 @@ import type { QueueProxyConfig } from "./config.ts";
 import { type ControlServer, startControlServer } from "./control-server.ts";
 import { createCpuReader } from "./cpu-usage.ts";
 import { Drain } from "./drain.ts";
+import { HttpUpstream } from "./http-upstream.ts";
 import { createMetrics } from "./metrics.ts";
 import { PodStats } from "./pod-stats.ts";
 import { createProxy } from "./proxy.ts";
@@ -123,11 +123,10 @@ export async function startQueueProxy(config: QueueProxyConfig, clock: Clock, lo
 }
 
 async function connectionsTo(app: QueueProxyConfig["app"]): Promise<Upstream> {
-  const address = `${app.host}:${app.port}`;
-  if (app.protocol === "http1") return new H1Upstream(address, APP_CONNECTIONS);
+  if (app.protocol === "http1") return new HttpUpstream(app.host, app.port, APP_CONNECTIONS);
   // Loaded only where it is used: it takes a while, and this process starts in every pod.
   const { H2Upstream } = await import("../shared/http/h2-upstream.ts");
-  return new H2Upstream(address, APP_CONNECTIONS);
+  return new H2Upstream(`${app.host}:${app.port}`, APP_CONNECTIONS);
 }
 
 /** The traffic's ports first; who asks for state has an answer to the last. */
