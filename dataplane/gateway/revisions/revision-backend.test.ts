@@ -208,9 +208,14 @@ describe("RevisionBackend", () => {
     await unlucky.settled;
     expect(unlucky.error).toMatchObject({ code: "REVISION_FAILED" });
     const lucky = request();
+    backend.configure(base);
+    clock.advance(20_000);
+    await settle();
+    expect(lucky.error).toBeUndefined();
     backend.setEndpoints([ready("a")]);
     await lucky.settled;
     expect(lucky.place).toBeDefined();
+    expect(clock.pending).toBe(1);
   });
 
   it("explains a wait in vain by what troubles the revision", async () => {

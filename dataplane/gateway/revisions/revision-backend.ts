@@ -153,7 +153,11 @@ export class RevisionBackend {
     if (waiting.place !== undefined) return waiting.place;
 
     return new Promise<Place>((resolve, reject) => {
-      const leave = (): void => client.onGone(undefined);
+      const givingUp = this.#giveUpIfFailed(ticket);
+      const leave = (): void => {
+        client.onGone(undefined);
+        if (givingUp !== undefined) clock.cancel(givingUp);
+      };
       waiting.resolve = place => {
         leave();
         resolve(place);
@@ -163,6 +167,7 @@ export class RevisionBackend {
         reject(error);
       };
       client.onGone(() => {
+        leave();
         this.#queue.cancel(ticket);
         reject(new ClientGoneError());
       });
@@ -263,10 +268,18 @@ export class RevisionBackend {
   }
 
   #maxWaitMs(): number {
-    const { maxWaitMs, timeouts, failed } = this.#settings;
-    const ordinaryMs = maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? timeouts.wholeMs;
-    const isHopeless = failed !== undefined && !this.hasRoutablePod;
-    return isHopeless ? Math.min(ordinaryMs, this.#options.failedWaitMs) : ordinaryMs;
+    return this.#settings.maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? this.#settings.timeouts.wholeMs;
+  }
+
+  /** A revision that failed before may recover; it is given less time for that than one that is well takes to start. */
+  #giveUpIfFailed(ticket: Ticket): Timer | undefined {
+    const { clock, failedWaitMs } = this.#options;
+    if (this.#settings.failed === undefined || this.hasRoutablePod) return undefined;
+    return clock.after(failedWaitMs, () => {
+      const { failed } = this.#settings;
+      if (failed === undefined || this.hasRoutablePod || !this.#queue.cancel(ticket)) return;
+      ticket.payload.reject?.(new RevisionFailedError(this.key, failed, this.#retryAfterS()));
+    });
   }
 
   #limitOf(podName: string): number {
