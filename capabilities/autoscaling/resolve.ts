@@ -1,7 +1,7 @@
 import { AUTOSCALING_CLASS, type AutoscalingClass } from "../../api/annotations.ts";
 import { parseRevisionAutoscaling } from "../../api/autoscaling.ts";
 import type { AutoscalerConfig } from "../../api/config/autoscaler.ts";
-import { parseQuantity } from "../../api/meta/quantity.ts";
+import { podCpuLimit, usesGpu } from "../../api/serving/v1/pod-shape.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import { resolveRevision, type PolicyKind } from "../../core/autoscaling/resolve-revision.ts";
 import type { ResolvedScaling } from "./revision-scaler.ts";
@@ -35,29 +35,10 @@ export function resolveScaling(revision: Revision, reachable: boolean, sources: 
     manualInstances: parsed.manualInstanceCount ?? parsed.scaling.minScale ?? 1,
     instance: {
       containerConcurrency: revision.spec.containerConcurrency ?? 0,
-      cpus: cpuLimit(revision),
-      gpu: hasGpu(revision),
+      cpus: podCpuLimit(revision.spec),
+      gpu: usesGpu(revision.spec),
     },
     reachable,
     progressDeadlineMs,
   });
-}
-
-type Container = NonNullable<Revision["spec"]["containers"]>[number];
-
-const limitsOf = (container: Container) => container.resources?.limits ?? {};
-
-/** CPUs of a pod: the sum of the limits of its containers; undefined when one of them has none. */
-function cpuLimit({ spec }: Revision): number | undefined {
-  let sum = 0;
-  for (const container of spec.containers ?? []) {
-    const cpus = parseQuantity(limitsOf(container)["cpu"] ?? "");
-    if (cpus === undefined) return undefined;
-    sum += cpus;
-  }
-  return sum;
-}
-
-function hasGpu({ spec }: Revision): boolean {
-  return (spec.containers ?? []).some(container => Object.keys(limitsOf(container)).some(key => key.endsWith("/gpu")));
 }
