@@ -16,6 +16,6 @@ describe("the shape of a pod", () => {
   it("has a GPU when a container is limited to one", () => {
     expect(usesGpu(withLimits({ cpu: "1" }, { "nvidia.com/gpu": "1" }))).toBe(true);
     expect(usesGpu(withLimits({ cpu: "1" }))).toBe(false);
-    expect(usesGpu({})).toBe(false);
+    expect(usesGpu({ containers: [] })).toBe(false);
   });
 });
