@@ -12,10 +12,13 @@ export type FieldMask = Readonly<Record<string, true | ((value: unknown) => bool
 
 export const fields = (...names: string[]): FieldMask => Object.fromEntries(names.map(name => [name, true]));
 
-/** `must not set the field(s)` for what the mask does not let through. Empty texts, zeros and false are not set. */
+/** Flags of which false is more than their absence. */
+const THREE_VALUED: ReadonlySet<string> = new Set(["shareProcessNamespace", "hostUsers", "setHostnameAsFQDN"]);
+
+/** `must not set the field(s)` for what the mask does not let through. Empty texts, zeros and most false are not set. */
 export function checkFields(object: object, mask: FieldMask): FieldErrors {
   const refused = Object.entries(object)
-    .filter(([, value]) => isSet(value))
+    .filter(([name, value]) => isSet(value) || (value === false && THREE_VALUED.has(name)))
     .filter(([name, value]) => {
       const allowed = Object.hasOwn(mask, name) ? mask[name] : undefined;
       return allowed === undefined || (allowed !== true && !allowed(value));

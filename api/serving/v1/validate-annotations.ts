@@ -29,11 +29,15 @@ import { parseQuantity } from "../../meta/quantity.ts";
  * the group that does not exist is warned of.
  */
 
-/** The annotations of spec.template.metadata, or of a Revision. */
+/** The annotations of a Revision. */
+export function validateRevisionAnnotations(annotations: Annotations, config: AutoscalerConfig): FieldErrors {
+  return [...validateAutoscaling(annotations, config), ...validateFairway(annotations, "template")];
+}
+
+/** The annotations of spec.template.metadata. */
 export function validateTemplateAnnotations(annotations: Annotations, config: AutoscalerConfig): FieldErrors {
   return [
-    ...validateAutoscaling(annotations, config),
-    ...validateFairway(annotations, "template"),
+    ...validateRevisionAnnotations(annotations, config),
     ...validateNetworking(annotations),
     ...validateQueueSidecar(annotations),
     ...check(annotations, SERVING_ANNOTATION.progressDeadline, wholeSecondsOf("progress-deadline")),

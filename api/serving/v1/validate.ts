@@ -28,6 +28,7 @@ import type {
   TrafficTarget,
 } from "./types.ts";
 import {
+  validateRevisionAnnotations,
   validateRolloutDuration,
   validateServiceAnnotations,
   validateTemplateAnnotations,
@@ -98,7 +99,7 @@ export function validateRevision(revision: Revision, context: ValidationContext<
   return [
     ...at("metadata", [
       ...validateName(metadata),
-      ...at("annotations", validateTemplateAnnotations(metadata.annotations ?? {}, config.autoscaler)),
+      ...at("annotations", validateRevisionAnnotations(metadata.annotations ?? {}, config.autoscaler)),
       ...at("labels", ownerNamedBy(LABEL.configuration, "Configuration", metadata)),
     ]),
     ...(old === undefined ? at("spec", validateRevisionSpec(spec, config)) : []),
