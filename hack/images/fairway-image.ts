@@ -4,7 +4,8 @@ import { runCommand } from "../cluster/run-command.ts";
 import { fetchPackages, type FetchedPackage } from "./debian-packages.ts";
 import { COMMON_ENTRIES, type ImageDescription, type ImageEntry, NONROOT, ociArchitecture } from "./image.ts";
 
-const NODE_PATH = "/nodejs/bin/node";
+export const NODE_PATH = "/nodejs/bin/node";
+export const APP_ENV = ["PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin", "NODE_ENV=production"];
 const UNPACK_TIMEOUT_MS = 60_000;
 const BUILD_TIMEOUT_MS = 2 * 60_000;
 
@@ -50,7 +51,7 @@ export async function describeFairwayImage(context: ImageContext): Promise<Image
     workingDir: "/app",
     entrypoint: [NODE_PATH],
     cmd: [`/app/${ROLE_FILES.cli}`],
-    env: ["PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin", "NODE_ENV=production"],
+    env: APP_ENV,
     labels: {
       "org.opencontainers.image.title": "fairway",
       "org.opencontainers.image.version": context.version,
