@@ -19,6 +19,7 @@ import { EarlyReadiness, type ReadinessProbe } from "./revisions/early-readiness
 import type { Pod } from "./revisions/pod.ts";
 import type { FlowPlace, RevisionBackend } from "./revisions/revision-backend.ts";
 import { RevisionRegistry } from "./revisions/revision-registry.ts";
+import { revisionTargets } from "./routing/revision-target.ts";
 import { RoutingTable } from "./routing/routing-table.ts";
 import { ClusterView } from "./watch/cluster-view.ts";
 import type { KubeClient } from "./watch/kube-client.ts";
@@ -158,6 +159,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const chain = createChain({
     clock,
     routes: () => table,
+    revisionTarget: revisionTargets({
+      clusterDomain: config.clusterDomain,
+      find: (namespace, name) => {
+        const revision = revisions.find(`${namespace}/${name}`);
+        return revision?.known === true ? { revision, service: revision.settings.service } : undefined;
+      },
+    }),
     classify: () => EVERYBODY,
     trustedProxies: config.trustedProxies,
     connectTimeoutMs: config.connectTimeoutMs,

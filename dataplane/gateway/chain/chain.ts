@@ -1,7 +1,7 @@
 import type { BlockList } from "node:net";
 import type { Clock } from "../../shared/clock.ts";
 import type { Exchange } from "../../shared/http/exchange.ts";
-import { relay, UpstreamError, type RelayResult, type RelayTimeouts } from "../../shared/http/relay.ts";
+import { relay, UpstreamError, type RelayResult } from "../../shared/http/relay.ts";
 import { tunnel } from "../../shared/http/tunnel.ts";
 import type { Logger } from "../../shared/logger.ts";
 import { BadRequestError, RouteNotFoundError } from "../errors.ts";
@@ -9,7 +9,7 @@ import type { GatewayMetrics, RevisionMetrics } from "../metrics.ts";
 import type { Pod } from "../revisions/pod.ts";
 import type { FlowPlace, RevisionBackend } from "../revisions/revision-backend.ts";
 import type { RouteTarget } from "../routing/compiled-route.ts";
-import type { ListenerName } from "../routing/hosts.ts";
+import { normalizeHost, type ListenerName } from "../routing/hosts.ts";
 import type { RoutingTable } from "../routing/routing-table.ts";
 import type { AccessLog } from "./access-log.ts";
 import { answerError, errorAnswer } from "./answer-error.ts";
@@ -19,6 +19,8 @@ export interface ChainParts {
   readonly clock: Clock;
   /** The routing table of this moment. */
   readonly routes: () => RoutingTable<RevisionBackend>;
+  /** Where the host of a revision's own Service leads, which ends here while the gateway is in its path. */
+  readonly revisionTarget: (host: string) => RouteTarget<RevisionBackend> | undefined;
   /** Which priority level and flow a request belongs to. */
   readonly classify: (exchange: Exchange, target: RouteTarget<RevisionBackend>) => FlowPlace;
   readonly trustedProxies: BlockList;
@@ -32,12 +34,6 @@ export interface ChainParts {
 
 /** Attempts at pods for one request; each after the first only because nothing of the one before was sent. */
 const MOST_ATTEMPTS = 5;
-
-/**
- * Queue-proxy keeps the revision's timeouts, next to the app. The gateway's are only for a pod that no longer can, so
- * they come this much later.
- */
-const TIMEOUT_SLACK_MS = 5_000;
 
 /** What became of a request so far. */
 interface Progress {
@@ -120,8 +116,11 @@ export function createChain(parts: ChainParts): (exchange: Exchange, listener: L
 
 function route(parts: ChainParts, exchange: Exchange, listener: ListenerName): RouteTarget<RevisionBackend> {
   if (!exchange.target.startsWith("/")) throw new BadRequestError("only requests for a path are forwarded");
-  const target = parts.routes().find(listener, exchange.authority);
-  if (target === undefined) throw new RouteNotFoundError(exchange.authority);
+  const { authority } = exchange;
+  const target =
+    parts.routes().find(listener, authority) ??
+    (listener === "internal" ? parts.revisionTarget(normalizeHost(authority)) : undefined);
+  if (target === undefined) throw new RouteNotFoundError(authority);
   return target;
 }
 
@@ -174,8 +173,7 @@ function forward(
   pod: Pod,
 ): Promise<Pick<RelayResult, "status" | "responseBytes">> {
   const { clock, connectTimeoutMs, trustedProxies } = parts;
-  const { protocol } = revision.settings;
-  const timeouts = withSlack(revision.settings.timeouts);
+  const { protocol, backstop: timeouts } = revision.settings;
   const isTunnel = exchange.upgrade;
   const request = {
     authority: exchange.authority,
@@ -185,12 +183,4 @@ function forward(
   const host = pod.address.slice(0, pod.address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
   const responseStartMs = timeouts.responseStartMs > 0 ? timeouts.responseStartMs : timeouts.wholeMs;
   return tunnel(exchange, request, { clock, host, port: parts.http1Port(pod), connectTimeoutMs, responseStartMs });
-}
-
-function withSlack({ wholeMs, responseStartMs, idleMs }: RelayTimeouts): RelayTimeouts {
-  return {
-    wholeMs: wholeMs > 0 ? wholeMs + TIMEOUT_SLACK_MS : 0,
-    responseStartMs: responseStartMs > 0 ? responseStartMs + TIMEOUT_SLACK_MS : 0,
-    idleMs: idleMs > 0 ? idleMs + TIMEOUT_SLACK_MS : 0,
-  };
 }

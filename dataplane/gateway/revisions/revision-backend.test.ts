@@ -34,6 +34,7 @@ const base: RevisionSettings = {
   protocol: "h1",
   podConcurrency: 1,
   timeouts: { wholeMs: 30_000, responseStartMs: 0, idleMs: 0 },
+  backstop: { wholeMs: 35_000, responseStartMs: 0, idleMs: 0 },
   queueLength: 10,
   queuePolicy: "fifo",
 };

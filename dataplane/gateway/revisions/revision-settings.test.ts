@@ -28,6 +28,7 @@ describe("revisionSettings", () => {
       protocol: "h1",
       podConcurrency: Infinity,
       timeouts: { wholeMs: 300_000, responseStartMs: 0, idleMs: 0 },
+      backstop: { wholeMs: 305_000, responseStartMs: 0, idleMs: 0 },
       queueLength: 1000,
       queuePolicy: "fair",
     });

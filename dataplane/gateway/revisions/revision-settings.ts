@@ -19,6 +19,8 @@ export interface RevisionSettings {
   /** Requests one pod takes at a time; Infinity for no limit. */
   readonly podConcurrency: number;
   readonly timeouts: RelayTimeouts;
+  /** The same, for a pod that no longer can keep them: they come later than the pod's own. */
+  readonly backstop: RelayTimeouts;
   /** Requests that may wait for a place here. */
   readonly queueLength: number;
   /** Longest wait for a place by the annotation; absent: as the autoscaler hints, else the revision's own timeout. */
@@ -35,14 +37,24 @@ export interface SettingsDefaults {
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
+/** How much later the gateway's timeouts come than those of queue-proxy, which sits next to the app and knows better. */
+const BACKSTOP_MS = 5_000;
+
+/** A timeout of 0 is none and stays none. */
+export function backstopOf({ wholeMs, responseStartMs, idleMs }: RelayTimeouts): RelayTimeouts {
+  const later = (limitMs: number): number => (limitMs > 0 ? limitMs + BACKSTOP_MS : 0);
+  return { wholeMs: later(wholeMs), responseStartMs: later(responseStartMs), idleMs: later(idleMs) };
+}
 
 /** Before the Revision itself is seen. */
 export function unknownRevision(defaults: SettingsDefaults): RevisionSettings {
+  const timeouts: RelayTimeouts = { wholeMs: DEFAULT_TIMEOUT_SECONDS * 1000, responseStartMs: 0, idleMs: 0 };
   return {
     service: "",
     protocol: "h1",
     podConcurrency: Infinity,
-    timeouts: { wholeMs: DEFAULT_TIMEOUT_SECONDS * 1000, responseStartMs: 0, idleMs: 0 },
+    timeouts,
+    backstop: backstopOf(timeouts),
     queueLength: defaults.queueLength,
     queuePolicy: "fair",
   };
@@ -68,15 +80,17 @@ export function revisionSettings(
       condition => condition.status !== "True" && condition.type !== "Active" && (condition.message ?? "") !== "",
     );
   const limit = spec.containerConcurrency ?? 0;
+  const timeouts: RelayTimeouts = {
+    wholeMs: (spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    responseStartMs: (spec.responseStartTimeoutSeconds ?? 0) * 1000,
+    idleMs: (spec.idleTimeoutSeconds ?? 0) * 1000,
+  };
   return {
     service: metadata.labels?.[LABEL.service] ?? "",
     protocol: isH2c(revision) ? "h2c" : "h1",
     podConcurrency: limit > 0 ? limit : Infinity,
-    timeouts: {
-      wholeMs: (spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
-      responseStartMs: (spec.responseStartTimeoutSeconds ?? 0) * 1000,
-      idleMs: (spec.idleTimeoutSeconds ?? 0) * 1000,
-    },
+    timeouts,
+    backstop: backstopOf(timeouts),
     queueLength: Number.isInteger(queueLength) && queueLength >= 0 ? queueLength : defaults.queueLength,
     ...(maxWaitMs !== undefined && maxWaitMs >= 0 ? { maxWaitMs } : {}),
     queuePolicy: read(FLOW_CONTROL.queuePolicy) === "fifo" ? "fifo" : "fair",
