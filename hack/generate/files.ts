@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { KINDS, toCustomResourceDefinition } from "./crd.ts";
+import { apiReference, configurationReference } from "./reference.ts";
 import { renderInstall } from "./install.ts";
 
 const NOTICE = "# Made by `npm run generate` from the schemas in api/. Do not edit.\n";
@@ -18,5 +19,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     NOTICE + stringify({ apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization", resources }),
   );
   files.set("manifests/install.yaml", await renderInstall(join(import.meta.dirname, "../.."), files));
+  files.set("docs/reference/api.md", apiReference(KINDS));
+  files.set("docs/reference/configuration.md", configurationReference());
   return files;
 }
