@@ -52,9 +52,18 @@ export interface OperatorRuntime {
    */
   whileLeading(name: string, task: (signal: AbortSignal) => Promise<void>): void;
 
+  /**
+   * Serves `GET /debug/<name>` on the metrics port: the answer as JSON, 404 for `undefined`. For people and the CLI, who reach it
+   * through the API server's proxy; it must not tell secrets, and must not block.
+   */
+  serveDebug(name: string, answer: DebugAnswer): void;
+
   /** True while this replica holds the lease: for reports; whoever writes uses the signal it was given. */
   isLeader(): boolean;
 }
+
+/** What a debug page says about the query; undefined: nothing is known of it. */
+export type DebugAnswer = (query: URLSearchParams) => object | undefined;
 
 export type ChangePhase = "added" | "modified" | "deleted";
 export type ChangeHandler<T extends KubeObject> = (object: T, phase: ChangePhase) => void;

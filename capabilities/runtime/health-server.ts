@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { DebugAnswer } from "./capability.ts";
 import type { ComponentLogger } from "./logging.ts";
 
 export interface HealthServerOptions {
@@ -8,6 +9,8 @@ export interface HealthServerOptions {
   readonly metrics: () => Promise<string>;
   /** What keeps this replica from being ready; empty when it is. */
   readonly notReady: () => readonly string[];
+  /** Pages under `/debug/`, by name. */
+  readonly debug: ReadonlyMap<string, DebugAnswer>;
   readonly log: ComponentLogger;
 }
 
@@ -16,15 +19,24 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** `/metrics`, `/healthz` (the process answers) and `/readyz` (200, or 503 with what is missing). It stops last. */
-export function createHealthServer({ metrics, notReady, log }: HealthServerOptions): HealthServer {
+const DEBUG = "/debug/";
+
+/** `/metrics`, `/debug/...`, `/healthz` (the process answers) and `/readyz` (200, or 503 with what is missing). It stops last. */
+export function createHealthServer({ metrics, notReady, debug, log }: HealthServerOptions): HealthServer {
   const server: Server = createServer((request, response) => {
     const send = (code: number, text: string, type = "text/plain; charset=utf-8") => {
       response.writeHead(code, { "content-type": type });
       response.end(request.method === "HEAD" ? undefined : text);
     };
     if (request.method !== "GET" && request.method !== "HEAD") return send(405, "only GET\n");
-    switch (request.url?.split("?")[0]) {
+    const [path = "", query = ""] = (request.url ?? "").split("?");
+    if (path.startsWith(DEBUG)) {
+      const answer = debug.get(path.slice(DEBUG.length))?.(new URLSearchParams(query));
+      return answer === undefined
+        ? send(404, "not found\n")
+        : send(200, `${JSON.stringify(answer)}\n`, "application/json");
+    }
+    switch (path) {
       case "/healthz":
         return send(200, "ok\n");
       case "/readyz": {

@@ -1,7 +1,7 @@
 import { Log as PeprLog, metricsCollector as peprMetrics } from "pepr";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { isNotFound } from "./api-error.ts";
-import { watching, type CapabilityModule, type OperatorRuntime } from "./capability.ts";
+import { watching, type CapabilityModule, type DebugAnswer, type OperatorRuntime } from "./capability.ts";
 import { pause, systemClock, type Clock } from "./clock.ts";
 import { parseConfig, type OperatorConfig } from "./config.ts";
 import { Controllers } from "./controllers.ts";
@@ -142,6 +142,7 @@ export async function operate(options: OperateOptions, stop: AbortSignal): Promi
     metrics,
     lead: signal => leadFenced(controllers, signal, stop, config, log),
   });
+  const debug = new Map<string, DebugAnswer>();
   const runtime: OperatorRuntime = {
     config,
     clock,
@@ -155,6 +156,7 @@ export async function operate(options: OperateOptions, stop: AbortSignal): Promi
     onChange: (kind, handler) => informers.onChange(kind, handler),
     registerController: registration => controllers.register(registration),
     whileLeading: (name, task) => controllers.task(name, task),
+    serveDebug: (name, answer) => void debug.set(name, answer),
     isLeader: () => election.isLeader,
   };
 
@@ -193,6 +195,7 @@ export async function operate(options: OperateOptions, stop: AbortSignal): Promi
   const health = createHealthServer({
     metrics: async () => `${await metrics.metrics()}\n${await peprMetrics.getMetrics()}`,
     notReady,
+    debug,
     log,
   });
   const front = createWebhookFront({
@@ -226,6 +229,7 @@ export async function operate(options: OperateOptions, stop: AbortSignal): Promi
   /** Readiness fails at once; requests still come until everyone has heard of it. */
   const lastRequests = async (): Promise<void> => {
     await aborted(stop);
+    front.retire();
     await pause(clock, config.shutdownDelayMs, ended.signal);
   };
 

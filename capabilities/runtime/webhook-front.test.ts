@@ -1,4 +1,4 @@
-import { request } from "node:https";
+import { Agent, request } from "node:https";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAuthority, issueServerCertificate, type KeyPair } from "./certificate-authority.ts";
@@ -13,6 +13,7 @@ interface Reply {
   readonly code: number;
   readonly body: string;
   readonly certificate: string;
+  readonly connection: string | undefined;
 }
 
 describe("webhook front", () => {
@@ -42,7 +43,13 @@ describe("webhook front", () => {
   });
   afterEach(() => front.close(0));
 
-  const post = (path: string, body: string, headers: Record<string, string> = {}, method = "POST"): Promise<Reply> =>
+  const post = (
+    path: string,
+    body: string,
+    headers: Record<string, string> = {},
+    method = "POST",
+    agent: Agent | false = false,
+  ): Promise<Reply> =>
     new Promise((resolve, reject) => {
       const sent = request(
         {
@@ -52,7 +59,7 @@ describe("webhook front", () => {
           path,
           method,
           ca: authority.certificate,
-          agent: false,
+          agent,
           headers: { "content-type": "application/json", ...headers },
         },
         response => {
@@ -60,7 +67,14 @@ describe("webhook front", () => {
           const certificate = socket.getPeerCertificate().fingerprint256;
           let text = "";
           response.setEncoding("utf8").on("data", chunk => (text += chunk));
-          response.on("end", () => resolve({ code: response.statusCode ?? 0, body: text, certificate }));
+          response.on("end", () =>
+            resolve({
+              code: response.statusCode ?? 0,
+              body: text,
+              certificate,
+              connection: response.headers.connection,
+            }),
+          );
         },
       );
       sent.on("error", reject);
@@ -135,6 +149,14 @@ describe("webhook front", () => {
     expect((await post("/validate", "{}")).code).toBe(400);
     expect((await post("/validate", "not json")).code).toBe(400);
     expect((await post("/validate", "", { "content-length": "99999999" })).code).toBe(413);
+  });
+
+  it("ends connections with their next answer once it retires", async () => {
+    const agent = new Agent({ keepAlive: true });
+    expect((await post("/validate", JSON.stringify(review()), {}, "POST", agent)).connection).toBe("keep-alive");
+    front.retire();
+    expect((await post("/validate", JSON.stringify(review()), {}, "POST", agent)).connection).toBe("close");
+    agent.destroy();
   });
 
   it("serves with a new certificate without a restart", async () => {

@@ -20,6 +20,8 @@ export interface WebhookFront {
   listen(port: number, certificate: KeyPair): Promise<number>;
   /** New connections get this certificate; open ones go on. */
   useCertificate(certificate: KeyPair): void;
+  /** From now on each answer ends its connection, so that callers open their next one elsewhere. */
+  retire(): void;
   /** Takes no new connection, lets requests end for up to `drainMs`, then closes what is left. */
   close(drainMs: number): Promise<void>;
 }
@@ -65,6 +67,8 @@ export function createWebhookFront(options: WebhookFrontOptions): WebhookFront {
     registers: [metrics],
   });
 
+  let retiring = false;
+
   const review = async (webhook: AdmissionKind, body: Buffer): Promise<AdmissionAnswer> => {
     const { request } = requestSchema.parse(JSON.parse(body.toString("utf8")));
     const labels = { webhook, kind: request.kind.kind, operation: request.operation };
@@ -93,7 +97,7 @@ export function createWebhookFront(options: WebhookFrontOptions): WebhookFront {
     if (body === undefined) return end(response, 413, `body over ${LARGEST_BODY} bytes`);
     try {
       const answer = await review(webhook.slice(1) as AdmissionKind, body);
-      response.writeHead(200, { "content-type": "application/json" });
+      response.writeHead(200, { "content-type": "application/json", ...(retiring ? { connection: "close" } : {}) });
       response.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }));
     } catch (error) {
       const malformed = error instanceof z.ZodError || error instanceof SyntaxError;
@@ -133,6 +137,9 @@ export function createWebhookFront(options: WebhookFrontOptions): WebhookFront {
     },
     useCertificate(certificate) {
       server.setSecureContext(secureContext(certificate));
+    },
+    retire() {
+      retiring = true;
     },
     async close(drainMs) {
       if (!server.listening) return;

@@ -25,7 +25,7 @@ describe("admission", () => {
     [
       "a service account that is no name",
       service(namespace, "bad", {
-        spec: { template: { spec: { serviceAccountName: "foo@bar.baz", containers: [{ image: "kind.local/x" }] } } },
+        spec: { template: { spec: { serviceAccountName: "foo@bar.baz", containers: [{ image: "kind.local/any" }] } } },
       }),
       "invalid value: foo@bar.baz: spec.template.spec.serviceAccountName",
     ],
@@ -59,8 +59,8 @@ describe("admission", () => {
       service(namespace, "byo", {
         spec: { template: { metadata: { name: "byo-one" }, spec: { containers: [{ image }] } } },
       });
-    await kube().apply([named("kind.local/a")]);
-    expect(await refusal(() => kube().apply([named("kind.local/b")]))).toContain(
+    await kube().apply([named("kind.local/one")]);
+    expect(await refusal(() => kube().apply([named("kind.local/two")]))).toContain(
       "Saw the following changes without a name change (-old +new): spec.template.metadata.name",
     );
   });

@@ -10,6 +10,7 @@ import {
   request,
   service,
   serviceRef,
+  SERVING,
   target,
   waitForReplicas,
 } from "./support.ts";
@@ -28,12 +29,23 @@ describe("a service's life", () => {
   });
 
   it("changes nothing when the same YAML is applied again (KS#6717, Argo CD)", async () => {
-    const object = service(namespace, "hello", { env: { TARGET: "e2e" } });
+    const versions = async () =>
+      Promise.all([
+        kube().get({ apiVersion: SERVING, kind: "Configuration", namespace, name: "hello" }),
+        kube().get({ apiVersion: SERVING, kind: "Route", namespace, name: "hello" }),
+        kube().get({ apiVersion: "v1", kind: "Service", namespace, name: "hello" }),
+        kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: "hello-00001-deployment" }),
+      ]).then(children => children.map(child => child?.metadata?.generation ?? child?.metadata?.resourceVersion));
     const before = await kube().get(serviceRef(namespace, "hello"));
-    await kube().apply([object]);
+    const childrenBefore = await versions();
+    await kube().apply([service(namespace, "hello", { env: { TARGET: "e2e" } })]);
     const after = await kube().get(serviceRef(namespace, "hello"));
+    expect(after?.spec).toEqual(before?.spec);
     expect(after?.metadata?.generation).toBe(before?.metadata?.generation);
-    expect(after?.metadata?.resourceVersion).toBe(before?.metadata?.resourceVersion);
+    expect(after?.metadata?.annotations).toEqual(before?.metadata?.annotations);
+    // A later change is seen after an earlier one, so when this one is through nothing more comes of the first.
+    await applyReady(service(namespace, "later"));
+    expect(await versions()).toEqual(childrenBefore);
   });
 
   it("goes from 0 to 1 to N and back to 0", async () => {
