@@ -22,6 +22,7 @@ import {
 } from "../../api/serving/v1/validate.ts";
 import { setDomainMappingDefaults, validateDomainMapping } from "../../api/serving/v1beta1/domain-mapping.ts";
 import { DomainMappingSchema, type DomainMapping } from "../../api/serving/v1beta1/types.ts";
+import { MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS } from "../../core/flowcontrol/bootstrap.ts";
 import type { CapabilityModule } from "../runtime/capability.ts";
 import {
   configMaps,
@@ -36,6 +37,10 @@ import {
 import { defaulting, validating } from "./actions.ts";
 import { followAdmissionSettings, validateConfigMap } from "./config-maps.ts";
 import { flowControlRules, servingDefaults, servingRules } from "./rules.ts";
+
+/** The mandatory flow-control objects, whose specs are refused any change. */
+const fixedLevels = new Map(MANDATORY_PRIORITY_LEVELS.map(({ name, spec }) => [name, spec]));
+const fixedSchemas = new Map(MANDATORY_FLOW_SCHEMAS.map(({ name, spec }) => [name, spec]));
 
 /** Defaults and validation of every kind that users write; on all replicas. The webhooks: manifests/base/operator-webhooks.yaml. */
 export const admissionCapability: CapabilityModule = runtime => {
@@ -83,7 +88,7 @@ export const admissionCapability: CapabilityModule = runtime => {
       validating(
         PriorityLevelConfigurationSchema,
         flowControlRules<PriorityLevelConfiguration>("PriorityLevelConfiguration.flowcontrol.fairway.dev", level =>
-          validatePriorityLevel(level),
+          validatePriorityLevel(level, fixedLevels),
         ),
       ),
     );
@@ -93,7 +98,9 @@ export const admissionCapability: CapabilityModule = runtime => {
     .Validate(
       validating(
         FlowSchemaSchema,
-        flowControlRules<FlowSchema>("FlowSchema.flowcontrol.fairway.dev", schema => validateFlowSchema(schema)),
+        flowControlRules<FlowSchema>("FlowSchema.flowcontrol.fairway.dev", schema =>
+          validateFlowSchema(schema, fixedSchemas),
+        ),
       ),
     );
 

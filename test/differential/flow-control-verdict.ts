@@ -1,11 +1,6 @@
 import type { z } from "zod";
 import { setFlowSchemaDefaults, setPriorityLevelDefaults } from "../../api/flowcontrol/v1/defaults.ts";
-import {
-  FlowSchemaSchema,
-  PriorityLevelConfigurationSchema,
-  type FlowSchemaSpec,
-  type PriorityLevelConfigurationSpec,
-} from "../../api/flowcontrol/v1/types.ts";
+import { FlowSchemaSchema, PriorityLevelConfigurationSchema } from "../../api/flowcontrol/v1/types.ts";
 import { validateFlowSchema, validatePriorityLevel } from "../../api/flowcontrol/v1/validate.ts";
 import { dns1123SubdomainErrors } from "../../api/meta/dns.ts";
 import { MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS } from "../../core/flowcontrol/bootstrap.ts";
@@ -21,19 +16,10 @@ export interface Verdict {
   readonly bySchema?: true;
 }
 
-const mandatoryLevels = new Map<string, PriorityLevelConfigurationSpec>(
-  MANDATORY_PRIORITY_LEVELS.map(({ name, spec }) => [
-    name,
-    setPriorityLevelDefaults({ metadata: { name }, spec: structuredClone(spec) as PriorityLevelConfigurationSpec })
-      .spec,
-  ]),
-);
-const mandatorySchemas = new Map<string, FlowSchemaSpec>(
-  MANDATORY_FLOW_SCHEMAS.map(({ name, spec }) => [
-    name,
-    setFlowSchemaDefaults({ metadata: { name }, spec: structuredClone(spec) as FlowSchemaSpec }).spec,
-  ]),
-);
+const byName = (objects: readonly { readonly name: string; readonly spec: object }[]): ReadonlyMap<string, object> =>
+  new Map(objects.map(({ name, spec }) => [name, spec]));
+const mandatoryLevels = byName(MANDATORY_PRIORITY_LEVELS);
+const mandatorySchemas = byName(MANDATORY_FLOW_SCHEMAS);
 
 /** What the CRD's schema, the defaults and the rules say together. */
 export function ourVerdict({ kind, name, spec }: FlowControlCase): Verdict {

@@ -83,12 +83,12 @@ describe("PriorityLevelConfiguration", () => {
 
   test("of a mandatory level only the shares of exempt may be chosen", () => {
     const mandatory = new Map<string, PriorityLevelConfigurationSpec>([
-      ["exempt", { type: "Exempt", exempt: { nominalConcurrencyShares: 0, lendablePercent: 0 } }],
+      ["exempt", { type: "Exempt", exempt: { lendablePercent: 0 } }],
       [
         "catch-all",
         {
           type: "Limited",
-          limited: { nominalConcurrencyShares: 5, lendablePercent: 0, limitResponse: { type: "Reject" } },
+          limited: { nominalConcurrencyShares: 5, limitResponse: { type: "Reject" } },
         },
       ],
     ]);

@@ -2,6 +2,7 @@ import { dns1123LabelErrors, dns1123SubdomainErrors } from "../../meta/dns.ts";
 import { forbidden, invalid, notSupported, required } from "../../meta/field-list.ts";
 import type { ListedError } from "../../meta/field-list.ts";
 import { jsonEqual } from "../../meta/json.ts";
+import { setFlowSchemaDefaults, setPriorityLevelDefaults } from "./defaults.ts";
 import type {
   FlowSchema,
   FlowSchemaSpec,
@@ -19,23 +20,26 @@ import type {
 
 /**
  * Rules of the flow-control kinds, applied after the defaults to what the CRD's schema let through: those of Kubernetes'
- * pkg/apis/flowcontrol/validation, with its messages. `mandatory` are the specs (defaulted) that are fixed by name.
+ * pkg/apis/flowcontrol/validation, with its messages. `mandatory` are the specs that are fixed, by the object's name.
  */
 
 const EXEMPT = "exempt";
 
 export function validatePriorityLevel(
   level: PriorityLevelConfiguration,
-  mandatory: ReadonlyMap<string, PriorityLevelConfigurationSpec> = new Map(),
+  mandatory: ReadonlyMap<string, object> = new Map(),
 ): ListedError[] {
   const { spec } = level;
   const name = level.metadata.name ?? "";
+  const fixed = mandatory.get(name) as PriorityLevelConfigurationSpec | undefined;
   return [
     ...((name === EXEMPT) === (spec.type === "Exempt")
       ? []
       : [invalid("spec.type", spec.type, "must be 'Exempt' if and only if `name` is 'exempt'")]),
     ...(spec.type === "Exempt" ? validateExempt(spec) : validateLimited(spec)),
-    ...validateFixedLevel(name, spec, mandatory.get(name)),
+    ...(fixed === undefined
+      ? []
+      : validateFixedLevel(name, spec, setPriorityLevelDefaults({ metadata: {}, spec: fixed }).spec)),
   ];
 }
 
@@ -116,28 +120,26 @@ function validateQueuing(path: string, queuing: QueuingConfiguration): ListedErr
 function validateFixedLevel(
   name: string,
   spec: PriorityLevelConfigurationSpec,
-  fixed: PriorityLevelConfigurationSpec | undefined,
+  fixed: PriorityLevelConfigurationSpec,
 ): ListedError[] {
-  if (fixed === undefined) return [];
   if (name !== EXEMPT) return validateFixed(name, spec, fixed);
   return jsonEqual({ ...spec, exempt: fixed.exempt }, fixed)
     ? []
     : [invalid("spec", spec, `spec of '${name}' except the 'spec.exempt' field must equal the fixed value`)];
 }
 
-const validateFixed = (name: string, spec: object, fixed: object | undefined): ListedError[] =>
-  fixed === undefined || jsonEqual(spec, fixed)
-    ? []
-    : [invalid("spec", spec, `spec of '${name}' must equal the fixed value`)];
+const validateFixed = (name: string, spec: object, fixed: object): ListedError[] =>
+  jsonEqual(spec, fixed) ? [] : [invalid("spec", spec, `spec of '${name}' must equal the fixed value`)];
 
 const MAX_PRECEDENCE = 10_000;
 
 export function validateFlowSchema(
   schema: FlowSchema,
-  mandatory: ReadonlyMap<string, FlowSchemaSpec> = new Map(),
+  mandatory: ReadonlyMap<string, object> = new Map(),
 ): ListedError[] {
   const { spec } = schema;
   const name = schema.metadata.name ?? "";
+  const fixed = mandatory.get(name) as FlowSchemaSpec | undefined;
   const level = spec.priorityLevelConfiguration.name;
   return [
     ...validatePrecedence(name, spec.matchingPrecedence ?? 0),
@@ -145,7 +147,9 @@ export function validateFlowSchema(
       ? [required("spec.priorityLevelConfiguration.name", "must reference a priority level")]
       : dns1123SubdomainErrors(level).map(error => invalid("spec.priorityLevelConfiguration.name", level, error))),
     ...(spec.rules ?? []).flatMap((rule, i) => validateRule(`spec.rules[${i}]`, rule)),
-    ...validateFixed(name, spec, mandatory.get(name)),
+    ...(fixed === undefined
+      ? []
+      : validateFixed(name, spec, setFlowSchemaDefaults({ metadata: {}, spec: fixed }).spec)),
   ];
 }
 
