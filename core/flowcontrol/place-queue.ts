@@ -242,11 +242,20 @@ class Level<T> implements Node {
   waiting = 0;
   inUse = 0;
   readonly name: string;
-  readonly stage = new Stage<Queue<T>>();
-  readonly queues: (Queue<T> | undefined)[] = [];
+  stage = new Stage<Queue<T>>();
+  queues: (Queue<T> | undefined)[] = [];
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  /** Forgets its queues and those who wait in them. */
+  clear(): void {
+    for (const queue of this.queues) if (queue !== undefined) queue.heapIndex = -1;
+    this.stage = new Stage<Queue<T>>();
+    this.queues = [];
+    this.waiting = 0;
+    this.heapIndex = -1;
   }
 
   /**
@@ -278,7 +287,7 @@ export class PlaceQueue<T> {
   #served = 0;
   #busyPeriod = 0;
   #estimateMs = FIRST_ESTIMATE_MS;
-  #levels = new Map<string, Level<T>>();
+  readonly #levels = new Map<string, Level<T>>();
   #stages = [new Stage<Level<T>>(), new Stage<Level<T>>(), new Stage<Level<T>>()] as const;
   /** Everybody who waits, by deadline. */
   readonly #deadlines = new IndexedHeap<Ticket<T>>(
@@ -327,7 +336,6 @@ export class PlaceQueue<T> {
       displaced = this.#victim(level, queue);
       if (displaced === undefined) {
         const error = new PlaceQueueFullError(this.waiting, this.#config.maxWaiting);
-        this.#forgetIfUnused(level);
         return { kind: "rejected", error };
       }
       this.#leave(displaced, "displaced");
@@ -374,7 +382,6 @@ export class PlaceQueue<T> {
     queue.startTag += correctionMs;
     level.stage.settle(queue, queue.length === 0);
     this.#stages[level.rank].settle(level, level.waiting === 0);
-    this.#forgetIfUnused(level);
     if (this.#inUse === 0 && this.waiting === 0) this.#busyPeriod++;
     return true;
   }
@@ -413,8 +420,11 @@ export class PlaceQueue<T> {
       before.policy !== config.policy || before.queues !== config.queues || before.handSize !== config.handSize;
     if (redeal) this.#dealer = new Dealer(config.queues, config.handSize);
     this.#config = config;
+    for (const level of this.#levels.values()) this.#adopt(level);
     if (redeal) this.#redeal();
-    else for (const level of [...this.#levels.values()]) this.#adopt(level);
+    for (const level of this.#levels.values()) {
+      if (!config.levels.has(level.name) && level.waiting === 0 && level.inUse === 0) this.#levels.delete(level.name);
+    }
   }
 
   /** Levels with requests, for metrics and people. */
@@ -449,7 +459,6 @@ export class PlaceQueue<T> {
     else level.rank = spec === undefined || spec.weight > 0 ? SHARING : LEFTOVER;
     level.weight = spec?.kind === "limited" && spec.weight > 0 ? spec.weight : 1;
     if (waits) this.#stages[level.rank].enter(level, this.#busyPeriod, this.#sequence);
-    this.#forgetIfUnused(level);
   }
 
   /** The shortest queue of the flow's hand. */
@@ -487,10 +496,7 @@ export class PlaceQueue<T> {
     level.waiting--;
     level.stage.settle(queue, queue.length === 0);
     this.#stages[level.rank].settle(level, level.waiting === 0);
-    if (state !== "granted") {
-      this.#forgetIfUnused(level);
-      if (this.#inUse === 0 && this.waiting === 0) this.#busyPeriod++;
-    }
+    if (state !== "granted" && this.#inUse === 0 && this.waiting === 0) this.#busyPeriod++;
   }
 
   /** Who leaves for a newcomer to `queue` of `level`; undefined: the newcomer itself is the one too many. */
@@ -513,23 +519,14 @@ export class PlaceQueue<T> {
   /** Deals all who wait anew, in order of arrival. */
   #redeal(): void {
     const tickets = [...this.#deadlines.items].sort((a, b) => a.sequence - b.sequence);
-    // Those who run keep their old queue and level, which are outside every stage from here on.
-    for (const level of this.#levels.values()) {
-      level.heapIndex = -1;
-      for (const queue of level.queues) if (queue !== undefined) queue.heapIndex = -1;
-    }
-    this.#levels = new Map();
     this.#stages = [new Stage<Level<T>>(), new Stage<Level<T>>(), new Stage<Level<T>>()];
+    // Those who run keep their old queue, which is outside every stage from here on.
+    for (const level of this.#levels.values()) level.clear();
     for (const ticket of tickets) {
       ticket.older = undefined;
       ticket.newer = undefined;
       const level = this.#levelFor(ticket.level);
       this.#join(ticket, level, this.#queueFor(level, ticket.flow));
     }
-  }
-
-  #forgetIfUnused(level: Level<T>): void {
-    if (level.waiting > 0 || level.inUse > 0 || this.#config.levels.has(level.name)) return;
-    if (level.name !== FIFO && this.#levels.get(level.name) === level) this.#levels.delete(level.name);
   }
 }

@@ -65,9 +65,14 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of all scenarios")
 	from := flag.Int("from", 0, "number of the first scenario")
 	count := flag.Int("count", 1, "how many scenarios")
+	bench := flag.Bool("bench", false, "instead, time what standard input asks for (see bench.go)")
 	flag.Parse()
 	klog.SetLogger(logr.Discard()) // it warns of what we do on purpose
 
+	if *bench {
+		benchmarkAll()
+		return
+	}
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
