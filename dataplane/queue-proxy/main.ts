@@ -9,16 +9,16 @@ const EXIT_CONFIG = 78;
 const EXIT_INCOMPLETE = 1;
 
 async function main(): Promise<void> {
+  // First of all: as the first process of its container it would not be ended by a signal that nobody handles.
+  let onSignal = (): void => process.exit(0);
+  process.on("SIGTERM", () => onSignal());
+  process.on("SIGINT", () => onSignal());
   const config = readConfig();
   const { namespace, revision, pod } = config.identity;
   const log = createLogger({ component: "queue-proxy", level: config.logLevel, base: { namespace, revision, pod } });
   const queueProxy = await startQueueProxy(config, systemClock, log);
-  log.info(
-    { afterMs: Math.round(process.uptime() * 1000), containerConcurrency: config.containerConcurrency },
-    "listening",
-  );
-  process.on("SIGTERM", () => queueProxy.drain());
-  process.on("SIGINT", () => queueProxy.drain());
+  onSignal = () => queueProxy.drain();
+  log.info({ afterMs: Math.round(process.uptime() * 1000), concurrency: config.containerConcurrency }, "listening");
   const { complete } = await queueProxy.ended;
   log.info({ complete }, "drained");
   // Timers and connections that are nobody's any more must not keep the pod.

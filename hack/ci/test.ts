@@ -71,6 +71,8 @@ try {
   await check("lint", ["eslint", "."]);
   await check("format", ["prettier", "--check", "--log-level=warn", "."]);
   await check("generated files are current", ["node", "hack/generate/main.ts", "--check"]);
+  for (const module of ["hack/images/assemble", "test/images/sample"])
+    await check(`go: ${module}`, ["go", "test", "-C", module, "-p=2", "./..."]);
   await vitest("unit");
   await vitest("e2e");
 } finally {
