@@ -1,5 +1,6 @@
 import { runtimeClassFor } from "../../../api/config/deployment.ts";
 import { LABEL } from "../../../api/labels.ts";
+import { podServiceAccountName } from "../../../api/serving/v1/service-account.ts";
 import type { Container, Probe, ResourceRequirements } from "../../../api/serving/v1/pod-spec.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { PodContainer, PodEnvVar, PodResources, PodSpec } from "../kinds.ts";
@@ -19,12 +20,14 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
   const {
     containers,
     initContainers,
+    serviceAccountName: _account,
     containerConcurrency: _concurrency,
     timeoutSeconds,
     responseStartTimeoutSeconds: _responseStart,
     idleTimeoutSeconds: _idle,
     ...pod
   } = revision.spec;
+  const serviceAccountName = podServiceAccountName(revision.spec);
   const runtimeClassName = pod.runtimeClassName ?? runtimeClassFor(settings.deployment, revision.metadata.labels ?? {});
   const spread = settings.deployment.defaultAffinityType === "prefer-spread-revision-over-nodes";
   const affinity = pod.affinity ?? (spread ? spreadOverNodes(revision) : undefined);
@@ -40,6 +43,7 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
       (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) + DRAIN_SLACK_SECONDS,
       MIN_GRACE_SECONDS,
     ),
+    ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
     ...(runtimeClassName === undefined ? {} : { runtimeClassName }),
     ...(affinity === undefined ? {} : { affinity }),
     ...(enableServiceLinks === undefined ? {} : { enableServiceLinks }),
