@@ -1,0 +1,14 @@
+import type { Terminal } from "./terminal.ts";
+
+/** What a command may use of the process. Tests give their own. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The text of a file; of standard input for `-`. Rejects with CliError. */
+  readonly readFile: (path: string) => Promise<string>;
+  /** Rejects with CliError. */
+  readonly writeFile: (path: string, content: string | Uint8Array) => Promise<void>;
+  /** Aborts when the user interrupts. */
+  readonly signal: AbortSignal;
+  readonly nowMs: () => number;
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env node
+import { readFile, writeFile } from "node:fs/promises";
+import process from "node:process";
+import { text } from "node:stream/consumers";
+import { CliError } from "./cli-error.ts";
+import type { CommandContext } from "./command-context.ts";
+import { runCommandLine } from "./program.ts";
+import { createTerminal } from "./terminal.ts";
+
+const interrupted = new AbortController();
+process.once("SIGINT", () => interrupted.abort());
+process.once("SIGTERM", () => interrupted.abort());
+// `fairway ... | head` is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
+});
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const context: CommandContext = {
+  terminal: createTerminal(process.stdout, process.stderr, process.env),
+  env: process.env,
+  signal: interrupted.signal,
+  nowMs: Date.now,
+  async readFile(path) {
+    try {
+      return path === "-" ? await text(process.stdin) : await readFile(path, "utf8");
+    } catch (error) {
+      throw new CliError("usage", `cannot read ${path}: ${reason(error)}`, { cause: error });
+    }
+  },
+  async writeFile(path, content) {
+    try {
+      await writeFile(path, content);
+    } catch (error) {
+      throw new CliError("failed", `cannot write ${path}: ${reason(error)}`, { cause: error });
+    }
+  },
+};
+
+process.exitCode = await runCommandLine(process.argv.slice(2), context);
