@@ -31,10 +31,15 @@ export function createHealthServer({ metrics, notReady, debug, log }: HealthServ
     if (request.method !== "GET" && request.method !== "HEAD") return send(405, "only GET\n");
     const [path = "", query = ""] = (request.url ?? "").split("?");
     if (path.startsWith(DEBUG)) {
-      const answer = debug.get(path.slice(DEBUG.length))?.(new URLSearchParams(query));
-      return answer === undefined
-        ? send(404, "not found\n")
-        : send(200, `${JSON.stringify(answer)}\n`, "application/json");
+      try {
+        const answer = debug.get(path.slice(DEBUG.length))?.(new URLSearchParams(query));
+        return answer === undefined
+          ? send(404, "not found\n")
+          : send(200, `${JSON.stringify(answer)}\n`, "application/json");
+      } catch (error) {
+        log.error({ error, path }, "debug page failed");
+        return send(500, "debug page failed\n");
+      }
     }
     switch (path) {
       case "/healthz":

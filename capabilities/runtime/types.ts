@@ -58,6 +58,16 @@ export interface ClusterWriter {
   create<T extends KubeObject>(desired: T, signal: AbortSignal): Promise<T>;
   /** Server-side apply of a part of an object by another field manager, such as `fairway-autoscaler` for replicas. */
   applyPart<T extends KubeObject>(desired: T, fieldManager: string, signal: AbortSignal): Promise<T>;
+  /**
+   * Puts a whole spec in the place of the object's, fields of other managers included, and sets annotations. Only while the
+   * object is the one that was seen (`uid`); fails with code 409 or 422 when it is not.
+   */
+  replaceSpec(
+    ref: ObjectRef & { readonly uid: string },
+    spec: object,
+    annotations: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** JSON merge patch of metadata labels and annotations only (null removes). */
   patchMetadata(
     ref: ObjectRef,

@@ -17,6 +17,7 @@ export interface WriterOptions {
 export const FIELD_MANAGER = "fairway";
 const APPLY = "application/apply-patch+yaml";
 const MERGE = "application/merge-patch+json";
+const JSON_PATCH = "application/json-patch+json";
 /** How many objects' last applies are remembered; forgetting one costs a call that changes nothing. */
 const REMEMBERED_APPLIES = 20_000;
 
@@ -127,6 +128,17 @@ export function createWriter(options: WriterOptions): ClusterWriter {
       return (await counted("create", object.kind, () =>
         api.call("POST", path, { query: { fieldManager: FIELD_MANAGER }, body: object, signal }),
       )) as typeof desired;
+    },
+    async replaceSpec({ uid, ...ref }, spec, annotations, signal) {
+      const live = cached(ref.apiVersion, ref.kind, ref);
+      const body = [
+        { op: "test", path: "/metadata/uid", value: uid },
+        { op: "add", path: "/metadata/annotations", value: { ...live?.metadata?.annotations, ...annotations } },
+        { op: "replace", path: "/spec", value: spec },
+      ];
+      await counted("replace_spec", ref.kind, () =>
+        patch(ref, JSON_PATCH, { fieldManager: FIELD_MANAGER }, body, signal),
+      );
     },
     async patchMetadata(ref, { labels, annotations }, signal) {
       const metadata = {

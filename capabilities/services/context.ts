@@ -27,7 +27,7 @@ export interface ServicesContext {
   /** Of the gateways' internal Service. */
   readonly gatewaySlices: () => readonly EndpointSlice[];
   readonly pods: Lister<Pod>;
-  readonly writer: ClusterWriter;
+  readonly writer: Omit<ClusterWriter, "replaceSpec">;
   /**
    * The object straight from the API server, or undefined. Asked before a child is made whose name an object outside the
    * caches (they hold labelled objects only) may have.

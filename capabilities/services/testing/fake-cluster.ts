@@ -17,7 +17,7 @@ interface Stored {
  * manager leaves out goes), generations, ownership by uid with deletion of children, and a log of changes.
  */
 export class FakeCluster {
-  readonly writer: ClusterWriter;
+  readonly writer: Omit<ClusterWriter, "replaceSpec">;
   /** `verb kind name` of every write that changed something. */
   readonly changes: string[] = [];
   readonly events: string[] = [];
