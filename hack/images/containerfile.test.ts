@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { APP_ENV, NODE_PATH, ROLE_FILES } from "./fairway-image.ts";
+import { APP_ENV, ENTRYPOINT, INIT_PATH, NODE_PATH, ROLE_FILES } from "./fairway-image.ts";
 import { NONROOT } from "./image.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -15,7 +15,8 @@ describe("Containerfile", () => {
     expect(final).toContain(`COPY --from=build /src/node_modules/node/bin/node ${NODE_PATH}`);
     expect(final).toContain(`ENV ${APP_ENV.join(" ")}\n`);
     expect(final).toContain(`USER ${NONROOT}\n`);
-    expect(final).toContain(`ENTRYPOINT ${JSON.stringify([NODE_PATH])}\n`);
+    expect(final).toContain(`COPY --from=build ${INIT_PATH} ${INIT_PATH}\n`);
+    expect(final).toContain(`ENTRYPOINT ${JSON.stringify(ENTRYPOINT).replaceAll(",", ", ")}\n`);
     expect(final).toContain(`CMD ${JSON.stringify([`/app/${ROLE_FILES.cli}`])}\n`);
   });
 

@@ -5,6 +5,12 @@ import { fetchPackages, type FetchedPackage } from "./debian-packages.ts";
 import { COMMON_ENTRIES, type ImageDescription, type ImageEntry, NONROOT, ociArchitecture } from "./image.ts";
 
 export const NODE_PATH = "/nodejs/bin/node";
+export const INIT_PATH = "/usr/bin/tini-static";
+/**
+ * The kernel drops signals that the first process of a container has no handler for, and Node has none while it loads:
+ * a pod told to go at that moment would stay for its whole grace period. So a small init is the first process.
+ */
+export const ENTRYPOINT = [INIT_PATH, "-s", "--", NODE_PATH];
 export const APP_ENV = ["PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin", "NODE_ENV=production"];
 const UNPACK_TIMEOUT_MS = 60_000;
 const BUILD_TIMEOUT_MS = 2 * 60_000;
@@ -36,7 +42,7 @@ export async function describeFairwayImage(context: ImageContext): Promise<Image
   progress("bundling the roles");
   await runCommand(process.execPath, ["hack/build.ts"], { cwd: root, timeoutMs: BUILD_TIMEOUT_MS });
   const packages = await fetchPackages(
-    ["ca-certificates", "libc6", "libgcc-s1", "libstdc++6", "tzdata"],
+    ["ca-certificates", "libc6", "libgcc-s1", "libstdc++6", "tini", "tzdata"],
     join(cache, "packages"),
     env,
     progress,
@@ -49,7 +55,7 @@ export async function describeFairwayImage(context: ImageContext): Promise<Image
     architecture: ociArchitecture(process.arch),
     user: String(NONROOT),
     workingDir: "/app",
-    entrypoint: [NODE_PATH],
+    entrypoint: ENTRYPOINT,
     cmd: [`/app/${ROLE_FILES.cli}`],
     env: APP_ENV,
     labels: {
@@ -98,6 +104,7 @@ async function systemEntries(packages: readonly FetchedPackage[], cache: string)
     ]),
     deb("libstdc++6", [library("libstdc++.so")]),
     deb("libgcc-s1", [library("libgcc_s.so")]),
+    deb("tini", [INIT_PATH.slice(1), "usr/share/doc/tini/copyright"]),
     deb("tzdata", ["usr/share/zoneinfo/"]),
     { path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, file: await certificateBundle(packages, cache) },
   ];
