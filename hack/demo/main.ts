@@ -1,8 +1,8 @@
 import process from "node:process";
 import { Command } from "commander";
 import { currentCluster } from "../cluster/current-cluster.ts";
-import { DEFAULT_CLUSTER_NAME, downCluster, ensureCluster } from "../cluster/cluster.ts";
-import { gatewayAddress, installFairway, loadImages } from "../kit/install.ts";
+import { clusterName, downCluster, ensureCluster } from "../cluster/cluster.ts";
+import { gatewayAddress, installFairway, loadImages, type LoadedImages } from "../kit/install.ts";
 import { Kube } from "../kit/kube.ts";
 import { nextSteps } from "./next-steps.ts";
 import { playDemo } from "./play.ts";
@@ -16,9 +16,10 @@ const options = new Command("npm run demo --")
   .description("Brings up a local Kubernetes, installs Fairway, and shows a service scale from zero to many and back.")
   .option("--once", "print lines, and end after the stages; as without a terminal")
   .option("--down", "end the demo's cluster and everything on it")
+  .option("--name <name>", "the local cluster (default: FAIRWAY_CLUSTER, else fairway)")
   .option("--use-current", "use the cluster of KUBECONFIG, whose nodes have the images (npm run images -- build all)")
   .parse()
-  .opts<{ once?: true; down?: true; useCurrent?: true }>();
+  .opts<{ once?: true; down?: true; name?: string; useCurrent?: true }>();
 
 const begun = Date.now();
 function say(line: string): void {
@@ -27,11 +28,12 @@ function say(line: string): void {
 
 try {
   if (options.down === true) {
-    say((await downCluster(DEFAULT_CLUSTER_NAME)) ? "the demo's cluster has ended" : "there is no cluster to end");
+    const name = clusterName(options.name, process.env);
+    say((await downCluster(name)) ? `cluster ${name} has ended` : `there is no cluster ${name} to end`);
   } else {
-    const kubeconfig = await prepareCluster();
+    const { kubeconfig, images } = await prepareCluster();
     const kube = new Kube(kubeconfig);
-    await installFairway(kube, say);
+    await installFairway(kube, say, images);
     const gateway = await gatewayAddress(kube);
     const live = process.stdout.isTTY && options.once !== true;
     await playDemo({ kube, gateway, say, view: live ? new TableView(process.stdout) : new LineView(say) });
@@ -42,10 +44,9 @@ try {
   process.exitCode = 1;
 }
 
-/** The kubeconfig of the cluster to use, with the images on it where that is ours to do. */
-async function prepareCluster(): Promise<string> {
-  if (options.useCurrent === true) return currentCluster(process.env).kubeconfigPath;
-  const cluster = await ensureCluster({ progress: say });
-  await loadImages(cluster.name, say);
-  return cluster.kubeconfigPath;
+/** The kubeconfig of the cluster to use, and the images that were put on it where that is ours to do. */
+async function prepareCluster(): Promise<{ readonly kubeconfig: string; readonly images?: LoadedImages }> {
+  if (options.useCurrent === true) return { kubeconfig: currentCluster(process.env).kubeconfigPath };
+  const cluster = await ensureCluster({ name: clusterName(options.name, process.env), progress: say });
+  return { kubeconfig: cluster.kubeconfigPath, images: await loadImages(cluster.name, say) };
 }

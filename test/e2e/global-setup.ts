@@ -29,9 +29,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const name = kept ?? "fairway-e2e";
   const progress = (line: string): void => console.log(`e2e: ${line}`);
   const cluster = await ensureCluster({ name, dieWithParent: kept === undefined, progress });
-  await loadImages(cluster.name, progress);
+  const images = await loadImages(cluster.name, progress);
   const kube = new Kube(cluster.kubeconfigPath);
-  await installFairway(kube, progress);
+  await installFairway(kube, progress, images);
   await kube.apply([SHORT_GRACE]);
   project.provide("kubeconfigPath", cluster.kubeconfigPath);
   project.provide("clusterName", cluster.name);
