@@ -476,6 +476,30 @@ describe("gateway and the cluster", () => {
     expect(bed.api.closed).toBe(true);
     await expect(fetch(`http://127.0.0.1:${bed.gateway.adminPort}/readyz`)).rejects.toThrow();
   });
+
+  it("leaves when its own endpoint says that it is being deleted, though no signal came", async () => {
+    await hello();
+    const slice = (terminating: boolean) => ({
+      metadata: {
+        name: "fairway-gateway-internal-abc",
+        namespace: "fairway-system",
+        labels: { "kubernetes.io/service-name": "fairway-gateway-internal" },
+      },
+      ...{
+        addressType: "IPv4",
+        ports: [{ name: "http", port: 8081 }],
+        endpoints: [
+          { addresses: ["127.0.0.9"], conditions: { ready: !terminating, terminating }, targetRef: { name: "gw-1" } },
+        ],
+      },
+    });
+    const path = "/apis/discovery.k8s.io/v1/namespaces/fairway-system/endpointslices";
+    bed.api.apply(path, slice(false));
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect((await fetch(`http://127.0.0.1:${bed.gateway.adminPort}/readyz`)).status).toBe(200);
+    bed.api.apply(path, slice(true));
+    await bed.gateway.stopped;
+  });
 });
 
 describe("gateway on the wire", () => {

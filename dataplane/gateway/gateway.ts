@@ -43,6 +43,8 @@ export interface Gateway {
   readonly adminPort: number;
   /** Lets running requests end, within bounds, and stops; the admin server last. Repeatable. */
   stop(): Promise<void>;
+  /** Resolves when it has stopped, whoever asked for it. */
+  readonly stopped: Promise<void>;
 }
 
 /**
@@ -120,6 +122,12 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       if (stage !== "syncing") programmed();
     },
     onAutoscaler: addresses => autoscaler.setAddresses(addresses),
+    onGateways: gateways => {
+      const self = gateways.find(endpoint => endpoint.podName === config.podName);
+      if (self?.terminating !== true || stage !== "serving") return;
+      logger.warn("this pod is being deleted, and no signal said so");
+      void gateway.stop();
+    },
   });
 
   const admin: AdminServer = await startAdminServer({
@@ -217,11 +225,18 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     logger.info("stopped");
     await admin.close();
   };
-  let stopping: Promise<void> | undefined;
-  return {
+  const stopped = Promise.withResolvers<void>();
+  let isStopping = false;
+  const gateway: Gateway = {
     externalPort: external.port,
     internalPort: internal.port,
     adminPort: admin.port,
-    stop: () => (stopping ??= stop()),
+    stopped: stopped.promise,
+    stop() {
+      if (!isStopping) stop().then(stopped.resolve, stopped.reject);
+      isStopping = true;
+      return stopped.promise;
+    },
   };
+  return gateway;
 }

@@ -109,13 +109,17 @@ export class FakeApi implements KubeClient {
 }
 
 function labelsOf(query: Readonly<Record<string, string>>): string[] {
-  return query["labelSelector"]?.split(",") ?? [];
+  // Commas between brackets separate values, the others terms.
+  const selector = query["labelSelector"]?.replace(/\(.*?\)/g, values => values.replaceAll(",", "|"));
+  return selector?.split(",") ?? [];
 }
 
 function selects(terms: readonly string[], { metadata }: Stored): boolean {
   return terms.every(term => {
-    const [key = "", value] = term.split("=");
+    const oneOf = /^(\S+) in \((.*)\)$/.exec(term);
+    const [key = "", value] = oneOf === null ? term.split("=") : oneOf.slice(1);
     const label = metadata.labels?.[key];
-    return value === undefined ? label !== undefined : label === value;
+    if (value === undefined) return label !== undefined;
+    return value.split("|").includes(label ?? "");
   });
 }

@@ -1,6 +1,7 @@
 import { LABEL } from "../../../api/labels.ts";
 import type { Revision, Route } from "../../../api/serving/v1/types.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { Endpoint } from "../revisions/pod.ts";
 import { revisionSettings, type SettingsDefaults } from "../revisions/revision-settings.ts";
 import type { RevisionBackend } from "../revisions/revision-backend.ts";
 import type { RevisionRegistry } from "../revisions/revision-registry.ts";
@@ -20,12 +21,19 @@ export interface ClusterViewOptions {
   readonly onTable: (table: RoutingTable<RevisionBackend>) => void;
   /** Addresses (`host:port`) of the leading operator's intake, as they change. */
   readonly onAutoscaler: (addresses: readonly string[]) => void;
+  /** All gateways there are, as they change. */
+  readonly onGateways: (gateways: readonly Endpoint[]) => void;
 }
 
 export interface ViewedCollection {
   readonly collection: WatchedCollection;
   readonly handler: CollectionHandler;
 }
+
+/** Where the leading operator takes reports. */
+const AUTOSCALER_SERVICE = "fairway-autoscaler";
+/** The gateways' listeners for requests from inside the cluster. */
+const GATEWAY_SERVICE = "fairway-gateway-internal";
 
 /** A table of thousands of hosts is not made anew for each of thousands of events. */
 const TABLE_DELAY_MS = 5;
@@ -37,7 +45,7 @@ export class ClusterView {
   readonly #revisions = new Map<string, Revision>();
   /** By revision, then by slice. */
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
-  readonly #intakes = new Map<string, EndpointSlice>();
+  readonly #systemSlices = new Map<string, EndpointSlice>();
   #isTableDue = false;
 
   constructor(options: ClusterViewOptions) {
@@ -78,20 +86,20 @@ export class ClusterView {
       },
       {
         collection: {
-          kind: "Autoscaler",
+          kind: "system EndpointSlice",
           path: `/apis/discovery.k8s.io/v1/namespaces/${systemNamespace}/endpointslices`,
-          labelSelector: `${LABEL.endpointSliceService}=fairway-autoscaler`,
+          labelSelector: `${LABEL.endpointSliceService} in (${AUTOSCALER_SERVICE},${GATEWAY_SERVICE})`,
         },
         handler: keyed<EndpointSlice>({
           upsert: (key, slice) => {
-            this.#intakes.set(key, slice);
-            this.#tellIntakes();
+            this.#systemSlices.set(key, slice);
+            this.#tellSystem();
           },
           remove: key => {
-            this.#intakes.delete(key);
-            this.#tellIntakes();
+            this.#systemSlices.delete(key);
+            this.#tellSystem();
           },
-          keys: () => this.#intakes.keys(),
+          keys: () => this.#systemSlices.keys(),
         }),
       },
     ];
@@ -193,9 +201,12 @@ export class ClusterView {
     this.#tableDue();
   }
 
-  #tellIntakes(): void {
-    const endpoints = endpointsOf(this.#intakes.values(), () => true);
-    this.#options.onAutoscaler(endpoints.filter(endpoint => endpoint.ready).map(endpoint => endpoint.address));
+  #tellSystem(): void {
+    const slicesOf = (service: string): EndpointSlice[] =>
+      [...this.#systemSlices.values()].filter(slice => slice.metadata.labels?.[LABEL.endpointSliceService] === service);
+    const intakes = endpointsOf(slicesOf(AUTOSCALER_SERVICE), () => true);
+    this.#options.onAutoscaler(intakes.filter(endpoint => endpoint.ready).map(endpoint => endpoint.address));
+    this.#options.onGateways(endpointsOf(slicesOf(GATEWAY_SERVICE)));
   }
 
   #tableDue(): void {
