@@ -103,19 +103,20 @@ describe("HttpUpstream", () => {
     expect(received).toBe(body ?? "");
   });
 
-  it("uses a connection again, and not one that was idle too long", async () => {
+  it("uses a connection again, and lets go of one that is idle", async () => {
     let connections = 0;
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
     const server = createServer((_req, res) => res.end("ok"));
     const port = await startServer(socket => {
       connections++;
+      socket.once("close", () => resolve());
       server.emit("connection", socket);
     });
-    const to = upstream(port, 50);
-    for (let i = 0; i < 3; i++) await send(to, get).over;
+    const patient = upstream(port, 60_000);
+    for (let i = 0; i < 3; i++) await send(patient, get).over;
     expect(connections).toBe(1);
-    await new Promise(resolve => setTimeout(resolve, 150));
-    await send(to, get).over;
-    expect(connections).toBe(2);
+    await send(upstream(port, 1), get).over;
+    await closed;
   });
 
   it("leaves the body alone when no connection is made", async () => {

@@ -1,10 +1,13 @@
 import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { PodStatSchema } from "../../api/wire/stats.ts";
 import { H2Client } from "../shared/testing/h2-client.ts";
 import { call, type CallOptions, type CallResult } from "./testing/call.ts";
 import { startTestPod, type TestPod, type TestPodOptions } from "./testing/pod.ts";
+
+// Time is in the tests' hand; this bounds the machine's.
+vi.setConfig({ testTimeout: 20_000 });
 
 let pod: TestPod | undefined;
 afterEach(async () => {
@@ -382,7 +385,7 @@ describe("probes", () => {
     expect(result).toBeUndefined();
     await here.restartApp();
     const beforeMs = here.clock.nowMs();
-    await here.until(() => result !== undefined, 5);
+    await here.until(() => result !== undefined, 1);
     expect(result).toMatchObject({ status: 200, body: "queue" });
     expect(here.clock.nowMs() - beforeMs).toBeLessThan(500);
   });

@@ -36,7 +36,7 @@ export interface TestPodOptions {
 }
 
 const HOST = "127.0.0.1";
-const PATIENCE = 20_000;
+const PATIENCE_MS = 10_000;
 
 export async function startTestPod(options: TestPodOptions): Promise<TestPod> {
   const protocol = options.protocol ?? "http1";
@@ -97,7 +97,7 @@ export async function startTestPod(options: TestPodOptions): Promise<TestPod> {
       }
     },
     until: async (holds, stepMs = 0) => {
-      for (let i = 0; i < PATIENCE; i++) {
+      for (const startMs = performance.now(); performance.now() - startMs < PATIENCE_MS; ) {
         if (await holds()) return;
         clock.advance(stepMs);
         await breathe();
