@@ -44,7 +44,8 @@ export const deploymentShape = {
   ),
 };
 
-const ALIASES = {
+/** Newer spelling -> older spelling. */
+export const DEPLOYMENT_ALIASES = {
   "queue-sidecar-image": "queueSidecarImage",
   "progress-deadline": "progressDeadline",
   "digest-resolution-timeout": "digestResolutionTimeout",
@@ -82,7 +83,7 @@ export function parseDeploymentConfig(
   data: ConfigData | undefined,
   parseYaml: (text: string) => unknown,
 ): DeploymentConfig {
-  const c = parseConfigMap(DEPLOYMENT_CONFIG_NAME, DeploymentConfigSchema, withAliases(data, ALIASES));
+  const c = parseConfigMap(DEPLOYMENT_CONFIG_NAME, DeploymentConfigSchema, withAliases(data, DEPLOYMENT_ALIASES));
   return {
     queueSidecarImage: c["queue-sidecar-image"],
     progressDeadlineMs: c["progress-deadline"],

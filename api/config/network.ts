@@ -52,7 +52,7 @@ export const networkShape = {
 };
 
 /** Newer spelling -> older spelling. */
-const ALIASES = {
+export const NETWORK_ALIASES = {
   "domain-template": "domainTemplate",
   "tag-template": "tagTemplate",
   "rollout-duration": "rolloutDuration",
@@ -77,7 +77,7 @@ const NetworkConfigSchema = z.object(networkShape).transform(c => ({
 export type NetworkConfig = Readonly<z.infer<typeof NetworkConfigSchema>>;
 
 export function parseNetworkConfig(data?: ConfigData): NetworkConfig {
-  return parseConfigMap(NETWORK_CONFIG_NAME, NetworkConfigSchema, withAliases(data, ALIASES));
+  return parseConfigMap(NETWORK_CONFIG_NAME, NetworkConfigSchema, withAliases(data, NETWORK_ALIASES));
 }
 
 /** First part of a Route's host, and name of its core Service: the Route's name, or what the tag template makes of it. */

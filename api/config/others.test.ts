@@ -6,6 +6,7 @@ import { parseDeploymentConfig, runtimeClassFor } from "./deployment.ts";
 import { domainFor, parseDomainConfig, routeHost } from "./domain.ts";
 import { parseFeaturesConfig } from "./features.ts";
 import { parseGcConfig } from "./gc.ts";
+import { configMapWarnings } from "./known-keys.ts";
 import { parseNetworkConfig, routeHostname } from "./network.ts";
 import { parseObservabilityConfig, revisionLogUrl } from "./observability.ts";
 
@@ -39,6 +40,14 @@ describe("config-defaults", () => {
     [{ "container-name-template": "{{.Name}}_x" }, "container-name-template must render a container name"],
   ])("%j is refused", (data, message) => {
     expect(() => parseDefaultsConfig(data as unknown as Record<string, string>)).toThrow(message);
+  });
+
+  test("misspelt keys are warned of, older spellings are not", () => {
+    expect(configMapWarnings("config-defaults", { "revision-timeout-secs": "1", _example: "" })).toEqual([
+      "config-defaults: revision-timeout-secs is no key of it and has no effect",
+    ]);
+    expect(configMapWarnings("config-deployment", { progressDeadline: "60s" })).toEqual([]);
+    expect(configMapWarnings("config-domain", { "example.com": "" })).toEqual([]);
   });
 
   test("misspelt keys can be found", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diffJson, jsonEqual } from "./json.ts";
+import { diffJson, jsonEqual, withoutNulls } from "./json.ts";
 
 test("absent, undefined and null are the same; order of keys does not matter, order of lists does", () => {
   expect(jsonEqual({ a: 1, b: undefined, c: null }, { a: 1 })).toBe(true);
@@ -13,4 +13,11 @@ test("differences are the smallest values, with their paths", () => {
     { path: "a.b[2]", before: undefined, after: { c: 4 } },
     { path: "d", before: 1, after: undefined },
   ]);
+});
+
+test("fields that are null are left out at any depth, items of lists are not", () => {
+  expect(withoutNulls({ a: null, b: { c: null, d: 0 }, e: [{ f: null }, null, ""] })).toEqual({
+    b: { d: 0 },
+    e: [{}, null, ""],
+  });
 });

@@ -41,3 +41,14 @@ export function diffJson(
   }
   return [{ path: path.join(".").replaceAll(".[", "["), before, after }];
 }
+
+/** The same value without fields that are null, at any depth. Nulls in lists stay: there a place is not a field. */
+export function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== null)
+      .map(([key, field]) => [key, withoutNulls(field)]),
+  );
+}

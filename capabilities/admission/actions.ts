@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { withoutNulls } from "../../api/meta/json.ts";
 import type { Operation } from "../../api/serving/admission.ts";
 import type { KubeObject } from "../runtime/types.ts";
 
@@ -40,14 +41,15 @@ export interface Verdict {
 
 /**
  * A `Mutate` action that fills in defaults. An object that does not have its kind's form stays as it is: the API server checks
- * it against the CRD's schema right after, and says what is wrong with it better than a default could.
+ * it against the CRD's schema right after, and says what is wrong with it better than a default could. A field that is null
+ * is absent, as for the kinds the API server brings: server-side apply makes a null of a map whose last key its owner gave up.
  */
 export function defaulting<T extends KubeObject>(
   schema: z.ZodType,
   setDefaults: (object: T, facts: AdmissionFacts<T>) => T,
 ): (request: MutateRequest<T>) => void {
   return request => {
-    const { object } = request.Request;
+    const object = withoutNulls(request.Request.object);
     request.Raw = schema.safeParse(object).success ? setDefaults(object as T, factsOf<T>(request)) : (object as T);
     // Pepr would leave an annotation about each action on the object.
     request.SetAnnotation = () => request;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { V1ConfigMap } from "@kubernetes/client-node";
+import { configMapWarnings } from "../../api/config/known-keys.ts";
 import type { AdmissionConfig } from "../../api/serving/admission.ts";
 import type { OperatorRuntime } from "../runtime/capability.ts";
 import { configMaps } from "../runtime/kinds.ts";
@@ -12,7 +13,7 @@ const configMapSchema = z.looseObject({ data: z.record(z.string(), z.string()).o
 export const validateConfigMap = (clusterDomain: string) =>
   validating<V1ConfigMap>(configMapSchema, ({ metadata, data }) => ({
     refusal: configMapRefusal(metadata?.name ?? "", data, clusterDomain),
-    warnings: [],
+    warnings: configMapWarnings(metadata?.name ?? "", data),
   }));
 
 /** The settings of admission, kept up to date from the system's ConfigMaps. */
