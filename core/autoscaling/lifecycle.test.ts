@@ -203,12 +203,27 @@ describe("activation", () => {
       { at: 630, desired: undefined, readyPods: 0 },
       { at: 630.5, desired: undefined, readyPods: 0 },
     ];
-    const played = play(spec(), rows);
+    const restarted: LifecycleState = { activity: { phase: "activating", sinceMs: 0 }, initialScaleReached: true };
+    const played = play(spec(), rows, restarted);
     expect(played.map(row => [row.replicas, row.rule])).toEqual([
       [undefined, "awaiting-activation"],
       [0, "activation-timed-out"],
     ]);
     expect(played[1]!.result.next.activity).toMatchObject({ phase: "inactive", reason: "timed-out" });
+  });
+
+  it("case 22: is never given up at the first start, as long as a route leads to it", () => {
+    const rows = [
+      { at: 9000, desired: undefined, readyPods: 0 },
+      { at: 9002, desired: 0, readyPods: 0 },
+      { at: 9004, desired: 0, readyPods: 1 },
+    ];
+    expect(play(spec(), rows).map(row => [row.replicas, row.rule, row.phase])).toEqual([
+      [undefined, "awaiting-activation", "activating"],
+      [1, "awaiting-activation", "activating"],
+      [1, "awaiting-activation", "active"],
+    ]);
+    expect(play(spec({}, {}, false), rows)[0]).toMatchObject({ replicas: 0, phase: "inactive" });
   });
 
   it("case 16: a crash-looping revision with min-scale 1 goes to zero once no route leads to it", () => {

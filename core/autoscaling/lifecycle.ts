@@ -33,7 +33,10 @@ export interface LifecycleSpec {
   readonly gracePeriodMs: number;
   /** How long the last pod stays after the revision became inactive. */
   readonly podRetentionMs: number;
-  /** Without ready pods for so long while pods are wanted: given up (progress deadline plus 30 s). */
+  /**
+   * Without ready pods for so long while pods are wanted: given up (progress deadline plus 30 s), unless it is the first start of
+   * a reachable revision.
+   */
   readonly activationTimeoutMs: number;
 }
 
@@ -88,11 +91,18 @@ interface Outcome {
   readonly recheckAtMs?: number;
 }
 
-function pathToZero(spec: LifecycleSpec, input: LifecycleInput, activity: Activity, nowMs: number): Outcome {
+function pathToZero(spec: LifecycleSpec, input: LifecycleInput, state: LifecycleState, nowMs: number): Outcome {
+  const { activity } = state;
   if (!spec.enableScaleToZero) return { replicas: 1, wanted: 1, rule: "scale-to-zero-disabled" };
   const inPhaseMs = nowMs - activity.sinceMs;
   switch (activity.phase) {
     case "activating":
+      // The first start of a revision that a route waits for is never given up (KS#12330): what it lacks may come, and at
+      // zero nobody would notice. Its Deployment goes on trying, less and less often; a newer revision ends that.
+      if (spec.reachable && !state.initialScaleReached) {
+        const one = input.desired === undefined ? undefined : 1;
+        return { replicas: one, wanted: one, rule: "awaiting-activation" };
+      }
       if (inPhaseMs > spec.activationTimeoutMs) return { replicas: 0, wanted: 0, rule: "activation-timed-out" };
       if (!spec.reachable && input.readyPods === 0) return { replicas: 0, wanted: 0, rule: "unreachable-never-ready" };
       return {
@@ -152,7 +162,7 @@ function outcomeOf(
     spec.reachable && !state.initialScaleReached,
     input.desired ?? 0,
   );
-  if (pods === 0) return { ...pathToZero(spec, input, activity, nowMs), bound };
+  if (pods === 0) return { ...pathToZero(spec, input, state, nowMs), bound };
   return { replicas: pods, wanted: pods, rule: input.desired === undefined ? "awaiting-decision" : "desired", bound };
 }
 
