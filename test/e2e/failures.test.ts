@@ -20,8 +20,8 @@ const WINDOW = { "autoscaling.knative.dev/window": "6s" };
 describe("when things fail", () => {
   it("shows an image that cannot be pulled in the Service's conditions", async () => {
     await kube().apply([service(namespace, "noimage", { image: "registry.invalid/nobody/nothing:1" })]);
-    const failed = await kube().waitForCondition(serviceRef(namespace, "noimage"), "Ready", "False");
-    for (const type of ["ConfigurationsReady", "RoutesReady"]) {
+    for (const type of ["Ready", "ConfigurationsReady", "RoutesReady"]) {
+      const failed = await kube().waitForCondition(serviceRef(namespace, "noimage"), type, "False");
       const condition = conditions(failed).find(c => c.type === type);
       expect([condition?.status, condition?.reason !== "", condition?.message !== ""]).toEqual(["False", true, true]);
     }
