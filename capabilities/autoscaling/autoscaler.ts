@@ -3,13 +3,16 @@ import { Counter } from "prom-client";
 import { LABEL } from "../../api/labels.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
 import type { GatewayReply, GatewayReport } from "../../api/wire/stats.ts";
-import { MetricCollector } from "../../core/autoscaling/collector.ts";
+import { MetricCollector, revisionKey } from "../../core/autoscaling/collector.ts";
+import { explain } from "../../core/autoscaling/explain.ts";
+import { instanceSeconds } from "../../core/autoscaling/observe-revision.ts";
 import { labelledWith, watching, type Controller, type OperatorRuntime } from "../runtime/capability.ts";
 import { configMaps, deployments, pods, revisions, services, systemEndpointSlices } from "../runtime/kinds.ts";
 import { keyOf } from "../runtime/resource.ts";
 import { SettingsStore } from "../services/settings.ts";
 import { DecisionEvents } from "./decision-events.ts";
 import type { DecisionStore } from "./decision-store.ts";
+import { GatewayHints } from "./gateway-hints.ts";
 import type { GatewayRegistry } from "./gateway-registry.ts";
 import { GATEWAY_SERVICE, gatewaySet } from "./gateway-set.ts";
 import { gatewayTokens, type ReviewToken } from "./gateway-tokens.ts";
@@ -51,6 +54,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     registers: [runtime.metrics],
   });
 
+  const hints = new GatewayHints();
   const settings = new SettingsStore({ ...config });
   const revisionLister = runtime.lister(revisions);
   const resolve = serviceAwareResolve(runtime, settings);
@@ -66,11 +70,13 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     resolve,
     onDecision: (key, revision, decision) => {
       decisions.record(key, decision);
+      hints.decided(key, decision.outcome.decision);
       metrics.observe(revision.metadata.namespace ?? "", revision.metadata.name ?? "", decision);
       events.observe(key, revision, decision);
     },
     onGone: (key, { namespace, name }) => {
       decisions.forget(key);
+      hints.forget(key);
       metrics.forget(namespace ?? "", name);
       events.forget(key);
     },
@@ -116,13 +122,24 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     for (const key of collector.acceptReport(report, clock.nowMs())) {
       if (report.poke || !scaler.isActive(key)) controller.enqueue(objectKey(key));
     }
-    return { ...registry.accept(report), hints: {} };
+    return { ...registry.accept(report), hints: hints.all() };
   };
+
+  runtime.serveDebug("scaling", query => {
+    const namespace = query.get("namespace") ?? "";
+    const revision = query.get("revision") ?? "";
+    const key = revisionKey(namespace, revision);
+    const decision = decisions.get(key);
+    if (decision === undefined || !runtime.isLeader()) return undefined;
+    const explanation = explain(decision.spec, decision.outcome);
+    return { namespace, revision, decision, explanation, adaptations: hints.adaptations(key) } satisfies object;
+  });
 
   runtime.whileLeading("autoscaling", async signal => {
     scaler.reset();
     registry.clear();
     decisions.clear();
+    hints.clear();
     const intake = await startStatsIntake({
       port: config.statsPort,
       isGateway: gatewayTokens({
@@ -143,6 +160,12 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
       scrape: podScraper(SCRAPE_TIMEOUT_MS),
       clock,
       random: runtime.random,
+      onScraped: key => {
+        const policy = scaler.policyOf(key);
+        if (policy?.kind !== "cloud-run") return;
+        const seen = collector.instancesLoad(key, clock.nowMs());
+        hints.second(key, policy.cloudRun, instanceSeconds(policy.cloudRun, seen));
+      },
       onScrapeFailed: (pod, error) => {
         failedScrapes.inc();
         log.debug({ pod: pod.name, error }, "pod did not tell its numbers");

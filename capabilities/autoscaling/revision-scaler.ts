@@ -8,16 +8,22 @@ import type { WindowsSpec } from "../../core/autoscaling/revision-windows.ts";
 import {
   initialRevisionState,
   scaleRevision,
+  type PolicySpec,
   type RevisionObservation,
   type RevisionSpec,
   type RevisionState,
   type ScaleOutcome,
 } from "../../core/autoscaling/scale-revision.ts";
+import { isNotFound } from "../runtime/api-error.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ClusterWriter, KubeObject, Lister, ObjectKey, ReconcileResult, Reconciler } from "../runtime/types.ts";
 import { isReachable } from "../services/reachability.ts";
 import { lifecycleFromStatus, livePods, readyPods, type ReadyPod } from "./observe.ts";
 import type { ScalingBoard } from "./scaling-board.ts";
+
+/** Which pods a ReplicaSet deletes first; a number as text. */
+const DELETION_COST = "controller.kubernetes.io/pod-deletion-cost";
+const FIRST_TO_GO = "-100";
 
 /** What a revision asks for, from its annotations, its Service's, and config-autoscaler. */
 export interface ResolvedScaling {
@@ -42,7 +48,7 @@ export interface RevisionScalerDependencies {
   readonly pods: Lister<V1Pod & KubeObject>;
   readonly collector: MetricCollector;
   readonly board: ScalingBoard;
-  readonly writer: Pick<ClusterWriter, "applyPart">;
+  readonly writer: Pick<ClusterWriter, "applyPart" | "patchMetadata">;
   readonly clock: Pick<Clock, "nowMs">;
   /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
   readonly resolve: (revision: Revision, reachable: boolean) => ResolvedScaling;
@@ -57,6 +63,7 @@ interface Followed {
   readonly gatewaysInPathSinceMs: number | undefined;
   readonly ready: readonly ReadyPod[];
   readonly windows: WindowsSpec;
+  readonly policy: PolicySpec;
 }
 
 /**
@@ -97,6 +104,11 @@ export class RevisionScaler implements Reconciler {
     }
   }
 
+  /** What a followed revision was last decided by. */
+  policyOf(key: string): PolicySpec | undefined {
+    return this.#followed.get(key)?.policy;
+  }
+
   /** Forgets everything: called when a term as leader begins. */
   reset(): void {
     for (const key of this.#followed.keys()) this.#deps.collector.unregister(key);
@@ -134,6 +146,7 @@ export class RevisionScaler implements Reconciler {
     const { step, next } = outcome;
     const replicasBefore = deployment.spec?.replicas;
     if (step.replicas !== undefined && step.replicas !== replicasBefore) {
+      await this.#markStops(namespace, outcome, signal);
       await this.#scale(deployment, step.replicas, signal);
     }
 
@@ -142,6 +155,7 @@ export class RevisionScaler implements Reconciler {
       gatewaysInPathSinceMs: step.mode === "serve" ? undefined : (gatewaysInPathSinceMs ?? nowMs),
       ready,
       windows,
+      policy: spec.policy,
     });
     const wantedReplicas = step.replicas ?? replicasBefore ?? 0;
     if (wantedReplicas === 0 && pods.length === 0 && collector.release(key, nowMs)) this.#active.delete(key);
@@ -171,6 +185,20 @@ export class RevisionScaler implements Reconciler {
       AUTOSCALER_FIELD_MANAGER,
       signal,
     );
+  }
+
+  /** Makes the instances that the policy chose the first to go: Kubernetes stops those of the lowest cost first. */
+  async #markStops(namespace: string, { decision }: ScaleOutcome, signal: AbortSignal): Promise<void> {
+    if (!decision.valid || decision.policy !== "cloud-run") return;
+    for (const { name } of decision.stops) {
+      const pod = { apiVersion: "v1", kind: "Pod", namespace, name };
+      try {
+        await this.#deps.writer.patchMetadata(pod, { annotations: { [DELETION_COST]: FIRST_TO_GO } }, signal);
+      } catch (error) {
+        // It went by itself.
+        if (!isNotFound(error)) throw error;
+      }
+    }
   }
 
   #forget(object: ObjectKey, key: string): void {

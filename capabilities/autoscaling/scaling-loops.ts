@@ -18,6 +18,8 @@ export interface ScalingLoops {
   readonly scrape: ScrapePod;
   readonly clock: Clock;
   readonly random: () => number;
+  /** Hears that a revision's pods were asked, once a second. */
+  readonly onScraped: (key: string) => void;
   readonly onScrapeFailed: (pod: PodTarget, error: unknown) => void;
 }
 
@@ -46,8 +48,9 @@ export async function scrapeAll(loops: ScalingLoops, signal: AbortSignal): Promi
       const byName = new Map(ready.map(pod => [pod.name, pod]));
       const order = scrapeOrder(ready, windows.stableWindowMs, loops.clock.nowMs(), loops.random);
       const readings = await askInOrder(order, byName, sampleSize(ready.length), slots, loops, signal);
-      if (!signal.aborted)
-        loops.collector.recordScrape(key, { readyPods: ready.length, readings }, loops.clock.nowMs());
+      if (signal.aborted) return;
+      loops.collector.recordScrape(key, { readyPods: ready.length, readings }, loops.clock.nowMs());
+      loops.onScraped(key);
     }),
   );
 }
