@@ -72,7 +72,7 @@ export interface ControllerOptions {
   /** Also the name in metrics and logs. */
   readonly name: string;
   readonly reconciler: Reconciler;
-  /** How many keys are reconciled at once; 4 when absent. */
+  /** How many keys are reconciled at once; 8 when absent. */
   readonly concurrency?: number | undefined;
   /** Kinds whose changes wake keys of this controller: children, or what the reconciler refers to. */
   readonly watches?: readonly WatchDeclaration[] | undefined;

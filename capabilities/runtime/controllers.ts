@@ -1,6 +1,6 @@
 import type { ChangeHandler, Controller, ControllerOptions } from "./capability.ts";
 import type { Clock } from "./clock.ts";
-import { isConflict } from "./api-error.ts";
+import { isConflict, isNotFound } from "./api-error.ts";
 import type { SharedInformers } from "./informers.ts";
 import type { ComponentLogger } from "./logging.ts";
 import { keyOf, keyText, type ResourceKind } from "./resource.ts";
@@ -25,7 +25,9 @@ interface Task {
   readonly run: (signal: AbortSignal) => Promise<void>;
 }
 
-const DEFAULT_CONCURRENCY = 4;
+const DEFAULT_CONCURRENCY = 8;
+/** A key that meets a newer state more often than this in a row has another problem. */
+const OUTDATED_AT_MOST = 3;
 
 /** Everything that runs while this replica leads: the queues of all reconcilers, and tasks. */
 export class Controllers {
@@ -105,7 +107,9 @@ export class Controllers {
 
   #report(name: string, { key, error, failures, retryInMs }: WorkFailure): void {
     const details = { controller: name, key: keyText(key), failures, retryInMs: Math.round(retryInMs), error };
-    if (isConflict(error)) this.#options.log.debug(details, "reconciliation met a newer version: trying again");
+    // Written against what the cache did not show yet: a newer version, or a deletion.
+    const outdated = (isConflict(error) || isNotFound(error)) && failures <= OUTDATED_AT_MOST;
+    if (outdated) this.#options.log.debug(details, "reconciliation met a newer state: trying again");
     else this.#options.log.warn(details, "reconciliation failed: trying again");
   }
 }
