@@ -1,3 +1,4 @@
+import type { Connect } from "./cluster/cluster-api.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command may use of the process. Tests give their own. */
@@ -8,6 +9,8 @@ export interface CommandContext {
   readonly readFile: (path: string) => Promise<string>;
   /** Rejects with CliError. */
   readonly writeFile: (path: string, content: string | Uint8Array) => Promise<void>;
+  /** Makes the connection to a cluster. */
+  readonly connect: Connect;
   /** Aborts when the user interrupts. */
   readonly signal: AbortSignal;
   readonly nowMs: () => number;

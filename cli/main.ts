@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { text } from "node:stream/consumers";
 import { CliError } from "./cli-error.ts";
+import { connectCluster } from "./cluster/cluster-api.ts";
 import type { CommandContext } from "./command-context.ts";
 import { runCommandLine } from "./program.ts";
 import { createTerminal } from "./terminal.ts";
@@ -21,6 +22,7 @@ const reason = (error: unknown): string => (error instanceof Error ? error.messa
 const context: CommandContext = {
   terminal: createTerminal(process.stdout, process.stderr, process.env),
   env: process.env,
+  connect: connectCluster,
   signal: interrupted.signal,
   nowMs: Date.now,
   async readFile(path) {

@@ -1,18 +1,17 @@
 import { Command, CommanderError } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import { CliError, EXIT } from "./cli-error.ts";
+import { addClusterOptions } from "./cluster/options.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSimulate } from "./commands/simulate.ts";
 import { addVersion } from "./commands/version.ts";
+import { addWhy } from "./commands/why.ts";
 
 /** The whole command line. */
 export function createProgram(context: CommandContext): Command {
   const { terminal } = context;
-  const program = new Command("fairway")
+  const program = addClusterOptions(new Command("fairway"))
     .description("Serverless services that scale by their own decisions and keep their traffic fair.")
-    .option("--kubeconfig <file>", "kubeconfig to use (default: $KUBECONFIG, ~/.kube/config, or the pod's own)")
-    .option("--context <name>", "context of the kubeconfig (default: its current one)")
-    .option("-n, --namespace <name>", "namespace (default: the context's)")
     .version(packageJson.version, "--version", "prints the version")
     .helpCommand("help [command]", "help for a command")
     .showHelpAfterError("(--help lists what there is)")
@@ -23,6 +22,7 @@ export function createProgram(context: CommandContext): Command {
       getOutHelpWidth: () => terminal.columns,
       getErrHelpWidth: () => terminal.columns,
     });
+  addWhy(program, context);
   addSimulate(program, context);
   addVersion(program, context, packageJson.version);
   return program;
