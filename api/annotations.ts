@@ -339,7 +339,7 @@ export const SERVING_ANNOTATION = {
     on: ["service"],
     value: "duration, 0s or more, whole seconds",
     default: "`rollout-duration` of config-network",
-    description: "Traffic to the latest revision grows over this time instead of moving at once.",
+    description: "Checked and kept for compatibility; traffic moves at once.",
   },
   progressDeadline: {
     keys: [`${SERVING}progress-deadline`],

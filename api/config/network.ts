@@ -37,9 +37,13 @@ export const networkShape = {
     { Name: "foo", Tag: "v2" },
     isHostLike,
   ),
-  "rollout-duration": integer("0", "Seconds over which traffic moves to a new latest revision; 0: at once.", {
-    min: 0,
-  }),
+  "rollout-duration": integer(
+    "0",
+    "Seconds over which traffic would move to a new latest revision; checked and kept for compatibility, it moves at once.",
+    {
+      min: 0,
+    },
+  ),
   "autocreate-cluster-domain-claims": bool(
     "true",
     "A DomainMapping claims its domain name by itself; when false no claim is ever made. (Knative: false.)",

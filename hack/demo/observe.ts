@@ -18,6 +18,7 @@ export async function observe(kube: Kube, revision: string, stage: string): Prom
     metricsOf(kube, "gateway"),
   ]);
   const labels = { namespace_name: SERVICE.namespace, revision_name: revision };
+  const of = { namespace: SERVICE.namespace, revision };
   const ofLeader = (name: string): number | undefined =>
     operators.map(text => metricValue(text, name, labels)).find(value => value !== undefined);
   return {
@@ -27,7 +28,7 @@ export async function observe(kube: Kube, revision: string, stage: string): Prom
     concurrency: ofLeader("autoscaler_panic_value"),
     desired: ofLeader("autoscaler_desired_pods"),
     panic: ofLeader("autoscaler_panic_mode") === 1,
-    waiting: gateways.reduce((sum, text) => sum + sumOfMetric(text, "gateway_waiting_requests", labels), 0),
+    waiting: gateways.reduce((sum, text) => sum + sumOfMetric(text, "fairway_gateway_queue_depth", of), 0),
   };
 }
 
