@@ -101,12 +101,10 @@ export function createWebhookFront(options: WebhookFrontOptions): WebhookFront {
       response.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }));
     } catch (error) {
       const malformed = error instanceof z.ZodError || error instanceof SyntaxError;
-      log.error({ webhook, error }, "admission request failed");
-      end(
-        response,
-        malformed ? 400 : 500,
-        malformed ? "not an AdmissionReview" : "admission failed; see the operator's log",
-      );
+      // Anyone in the cluster may send nonsense; it must not fill the log.
+      log[malformed ? "debug" : "error"]({ webhook, error }, "admission request failed");
+      if (malformed) end(response, 400, "not an AdmissionReview");
+      else end(response, 500, "admission failed; see the operator's log");
     }
   };
 
