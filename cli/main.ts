@@ -8,6 +8,9 @@ import type { CommandContext } from "./command-context.ts";
 import { runCommandLine } from "./program.ts";
 import { createTerminal } from "./terminal.ts";
 
+// A library below the Kubernetes client uses a module of Node that is on its way out; users can do nothing about it.
+process.noDeprecation = true;
+
 const interrupted = new AbortController();
 process.once("SIGINT", () => interrupted.abort());
 process.once("SIGTERM", () => interrupted.abort());

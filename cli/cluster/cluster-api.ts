@@ -1,5 +1,5 @@
 import type { RequestOptions } from "node:https";
-import { KubeConfig } from "@kubernetes/client-node";
+import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, request } from "undici";
 import { CliError } from "../cli-error.ts";
 
@@ -30,7 +30,7 @@ const TIMEOUT_MS = 15_000;
 
 /** Connects with the user's kubeconfig: the file named, else $KUBECONFIG, ~/.kube/config, or a pod's ServiceAccount. */
 export const connectCluster: Connect = async (options, signal) => {
-  const kubeConfig = loadKubeConfig(options);
+  const kubeConfig = await loadKubeConfig(options);
   const cluster = kubeConfig.getCurrentCluster();
   if (cluster === null)
     throw new CliError("notFound", "the kubeconfig has no current cluster; choose one with --context");
@@ -74,7 +74,12 @@ export const connectCluster: Connect = async (options, signal) => {
   };
 };
 
-function loadKubeConfig({ kubeconfig, context }: ConnectionOptions): KubeConfig {
+/** The context that the client makes up when it finds no configuration at all. */
+const MADE_UP_CONTEXT = "loaded-context";
+
+async function loadKubeConfig({ kubeconfig, context }: ConnectionOptions): Promise<KubeConfig> {
+  // Large, and not needed by commands without a cluster.
+  const { KubeConfig } = await import("@kubernetes/client-node");
   const loaded = new KubeConfig();
   try {
     if (kubeconfig === undefined) loaded.loadFromDefault();
@@ -83,6 +88,9 @@ function loadKubeConfig({ kubeconfig, context }: ConnectionOptions): KubeConfig 
     throw new CliError("usage", `kubeconfig${kubeconfig === undefined ? "" : ` ${kubeconfig}`}: ${reasonOf(error)}`, {
       cause: error,
     });
+  }
+  if (loaded.currentContext === MADE_UP_CONTEXT && kubeconfig === undefined) {
+    throw new CliError("usage", "no kubeconfig: name one with --kubeconfig or $KUBECONFIG");
   }
   if (context === undefined) return loaded;
   if (loaded.getContextObject(context) === null) {
