@@ -30,6 +30,11 @@ const schema = z.object({
   FAIRWAY_AUTOSCALER_URL: z.url().optional(),
   /** File with the token that reports carry; read again when it changes. */
   REPORT_TOKEN_FILE: z.string().default("/var/run/secrets/kubernetes.io/serviceaccount/token"),
+  /** Whether requests take a seat at their priority level, and places go by level and flow. */
+  FLOW_CONTROL: flag("true"),
+  /** Seats of this gateway, for all requests together: the sum of the two, as of an API server. */
+  MAX_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(400),
+  MAX_MUTATING_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(200),
   /** Requests that may wait for a place at one revision, unless its annotation says otherwise. */
   QUEUE_LENGTH: z.coerce.number().int().min(0).max(100_000).default(1_000),
   /** Longest wait for a place at a revision that is known to have failed: it may recover. */
@@ -55,9 +60,12 @@ export interface GatewayConfig {
   readonly adminPort: number;
   readonly logLevel: LogLevel;
   readonly accessLog: boolean;
-  readonly trustedProxies: BlockList;
+  /** Absent when there are none. */
+  readonly trustedProxies: BlockList | undefined;
   readonly autoscalerUrl: string | undefined;
   readonly reportTokenFile: string;
+  readonly flowControl: boolean;
+  readonly totalSeats: number;
   readonly queueLength: number;
   readonly failedRevisionWaitMs: number;
   readonly maxHeaderBytes: number;
@@ -97,6 +105,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
     trustedProxies: parseAddresses("TRUSTED_PROXIES", values.TRUSTED_PROXIES),
     autoscalerUrl: values.FAIRWAY_AUTOSCALER_URL,
     reportTokenFile: values.REPORT_TOKEN_FILE,
+    flowControl: values.FLOW_CONTROL,
+    totalSeats: values.MAX_REQUESTS_INFLIGHT + values.MAX_MUTATING_REQUESTS_INFLIGHT,
     queueLength: values.QUEUE_LENGTH,
     failedRevisionWaitMs: values.FAILED_REVISION_WAIT_MS,
     maxHeaderBytes: values.MAX_HEADER_BYTES,
@@ -108,7 +118,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   };
 }
 
-function parseAddresses(name: string, text: string): BlockList {
+function parseAddresses(name: string, text: string): BlockList | undefined {
+  if (text.trim() === "") return undefined;
   const list = new BlockList();
   for (const entry of text.split(",").map(part => part.trim())) {
     if (entry === "") continue;

@@ -63,6 +63,17 @@ export class RevisionFailedError extends Error {
   }
 }
 
+/** No seat at this gateway for a request of the priority level. */
+export class SeatRejectedError extends Error {
+  readonly code = "TOO_MANY_REQUESTS";
+  readonly retryAfterS: number;
+  constructor(level: string, reason: string, retryAfterS: number) {
+    super(`too many requests at priority level ${level}: ${reason}`);
+    this.name = "SeatRejectedError";
+    this.retryAfterS = retryAfterS;
+  }
+}
+
 /** The revision was deleted while the request waited. */
 export class RevisionGoneError extends Error {
   readonly code = "REVISION_GONE";

@@ -434,7 +434,7 @@ describe("gateway and the cluster", () => {
     bed.api.isAway = false;
     // What happened meanwhile is found by listing, since the watch's version is too old.
     const { KubeError } = await import("./watch/kube-client.ts");
-    await until(() => bed.api.watching === 4);
+    await until(() => bed.api.watching === 6);
     bed.api.breakWatches(new KubeError("too old resource version", 410));
     await until(async () => (await get("/", { host: "bye.default.example.com" })).status === 200);
   });

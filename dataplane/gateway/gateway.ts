@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
-import { hashFlow } from "../../core/flowcontrol/flow-hash.ts";
+import type { PlaceLevel } from "../../core/flowcontrol/place-queue.ts";
 import { startAdminServer, type AdminServer } from "../shared/admin-server.ts";
 import type { Clock } from "../shared/clock.ts";
 import { H1Upstream } from "../shared/http/h1-upstream.ts";
@@ -12,16 +12,22 @@ import { createAccessLog, noAccessLog } from "./chain/access-log.ts";
 import { createChain } from "./chain/chain.ts";
 import type { GatewayConfig } from "./config.ts";
 import { debugRevisions, debugRoutes } from "./debug.ts";
+import { DUMP_PATHS, dumpLevels, dumpQueues, dumpRequests } from "./flow-control/dumps.ts";
+import { FlowControl } from "./flow-control/flow-control.ts";
+import { flowMetrics } from "./flow-control/flow-metrics.ts";
+import { flowControlViews } from "./flow-control/flow-views.ts";
+import { ANONYMOUS } from "./identity/identity.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { AutoscalerClient } from "./report/autoscaler-client.ts";
 import { Reporter } from "./report/reporter.ts";
 import { EarlyReadiness, type ReadinessProbe } from "./revisions/early-readiness.ts";
 import type { Pod } from "./revisions/pod.ts";
-import type { FlowPlace, RevisionBackend } from "./revisions/revision-backend.ts";
+import type { RevisionBackend } from "./revisions/revision-backend.ts";
 import { RevisionRegistry } from "./revisions/revision-registry.ts";
 import { revisionTargets } from "./routing/revision-target.ts";
 import { RoutingTable } from "./routing/routing-table.ts";
 import { ClusterView } from "./watch/cluster-view.ts";
+import { flowControlObjects } from "./watch/flow-control-objects.ts";
 import type { KubeClient } from "./watch/kube-client.ts";
 import { reflect } from "./watch/reflector.ts";
 
@@ -54,8 +60,6 @@ export interface Gateway {
 type Stage = "syncing" | "serving" | "leaving" | "draining" | "stopped";
 
 const EARLY_READINESS_PERIOD_MS = 25;
-/** Until flow-control objects say otherwise everybody is one flow of one level. */
-const EVERYBODY: FlowPlace = { level: "", flow: hashFlow("", "") };
 
 /** Puts a gateway together and starts it. Resolves when it serves; rejects when a port is taken. */
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
@@ -63,6 +67,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   let stage: Stage = "syncing";
   const unsynced = new Set<string>();
   const following = new AbortController();
+  let placeLevels: ReadonlyMap<string, PlaceLevel> = new Map();
   let table = new RoutingTable<RevisionBackend>();
 
   const metrics = new GatewayMetrics({ registry, backends: () => revisions.all() });
@@ -77,12 +82,25 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     random,
     defaults: config,
     failedWaitMs: config.failedRevisionWaitMs,
+    levels: () => placeLevels,
     connect: (address, protocol) =>
       protocol === "h2c" ? new H2Upstream(address, upstream) : new H1Upstream(address, upstream),
     onWaitingAtZero: () => reporter.poke(),
     onWaiting: backend => early.watch(backend),
     onRemoved: backend => metrics.forget(backend),
   });
+
+  const flowControl: FlowControl | undefined = config.flowControl
+    ? new FlowControl({
+        clock,
+        totalSeats: config.totalSeats,
+        observer: flowMetrics(registry, () => flowControl?.status() ?? []),
+        onLevels: levels => {
+          placeLevels = levels;
+          for (const backend of revisions.all()) backend.levelsChanged();
+        },
+      })
+    : undefined;
 
   const autoscaler = new AutoscalerClient({ url: config.autoscalerUrl, tokenFile: config.reportTokenFile });
   const reporter: Reporter = new Reporter({
@@ -142,11 +160,22 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     json: {
       "/debug/routes": () => debugRoutes(table),
       "/debug/revisions": () => debugRevisions(revisions.all()),
+      ...(flowControl === undefined ? {} : flowControlViews(flowControl, host => table.find("internal", host))),
     },
+    ...(flowControl === undefined
+      ? {}
+      : {
+          text: {
+            [DUMP_PATHS.levels]: () => dumpLevels(flowControl),
+            [DUMP_PATHS.queues]: () => dumpQueues(flowControl),
+            [DUMP_PATHS.requests]: () => dumpRequests(flowControl, clock.nowMs()),
+          },
+        }),
   });
 
+  const collections = [...view.collections, ...(flowControl === undefined ? [] : flowControlObjects(flowControl))];
   await Promise.all(
-    view.collections.map(({ collection, handler }) => {
+    collections.map(({ collection, handler }) => {
       unsynced.add(collection.kind);
       return new Promise<void>(resolve => {
         const onSynced = (): void => {
@@ -163,6 +192,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     }),
   );
   view.flush();
+  flowControl?.flush();
 
   const chain = createChain({
     clock,
@@ -174,7 +204,8 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         return revision?.known === true ? { revision, service: revision.settings.service } : undefined;
       },
     }),
-    classify: () => EVERYBODY,
+    identify: () => ANONYMOUS,
+    flowControl,
     trustedProxies: config.trustedProxies,
     connectTimeoutMs: config.connectTimeoutMs,
     http1Port: parts.http1Port,
@@ -219,6 +250,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     await closed;
     await reporter.stop();
     following.abort();
+    flowControl?.stop();
     for (const backend of revisions.all()) backend.remove();
     await Promise.all([autoscaler.close(), kube.close()]);
     stage = "stopped";

@@ -13,6 +13,8 @@ export interface AdminServerOptions {
   readonly unready: () => string | undefined;
   /** More `GET` paths, each answered with the JSON of what it returns. */
   readonly json?: Readonly<Record<string, (query: URLSearchParams) => unknown>>;
+  /** The same as text. */
+  readonly text?: Readonly<Record<string, () => string>>;
 }
 
 export interface AdminServer {
@@ -59,6 +61,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, options: AdminS
     case "/readyz":
       return state(res, options.unready());
     default: {
+      const page = options.text?.[url.pathname];
+      if (page !== undefined) return text(res, 200, page());
       const view = options.json?.[url.pathname];
       if (view === undefined) return text(res, 404, "not found");
       res.writeHead(200, { "content-type": "application/json" });

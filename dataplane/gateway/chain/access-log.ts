@@ -6,6 +6,8 @@ export interface AccessEntry {
   readonly listener: string;
   readonly revision: string | undefined;
   readonly pod: string | undefined;
+  readonly flowSchema: string | undefined;
+  readonly priorityLevel: string | undefined;
   readonly status: number;
   readonly responseBytes: number;
   readonly waitedMs: number;

@@ -1,4 +1,4 @@
-import type { Exchange } from "../../shared/http/exchange.ts";
+import type { Exchange, RawHeaders } from "../../shared/http/exchange.ts";
 import { ClientGoneError, UpstreamError, UpstreamTimeoutError } from "../../shared/http/relay.ts";
 import {
   BadRequestError,
@@ -8,6 +8,7 @@ import {
   RevisionGoneError,
   RevisionQueueFullError,
   RouteNotFoundError,
+  SeatRejectedError,
 } from "../errors.ts";
 
 /** As access logs of other proxies call a client that left before its answer. */
@@ -26,7 +27,11 @@ export interface ErrorAnswer {
 export function errorAnswer(error: unknown): ErrorAnswer {
   if (error instanceof RouteNotFoundError) return { status: 404, code: error.code, message: error.message };
   if (error instanceof BadRequestError) return { status: 400, code: error.code, message: error.message };
-  if (error instanceof RevisionQueueFullError || error instanceof PlaceTimeoutError)
+  if (
+    error instanceof RevisionQueueFullError ||
+    error instanceof PlaceTimeoutError ||
+    error instanceof SeatRejectedError
+  )
     return { status: 429, code: error.code, message: error.message, retryAfterS: error.retryAfterS };
   if (error instanceof NoPodError || error instanceof RevisionFailedError || error instanceof RevisionGoneError)
     return { status: 503, code: error.code, message: error.message, retryAfterS: error.retryAfterS };
@@ -41,7 +46,11 @@ export function errorAnswer(error: unknown): ErrorAnswer {
 }
 
 /** Answers a client whose request failed, in JSON where it asks for that; nothing when its answer has begun or it is gone. */
-export function answerError(exchange: Exchange, { status, code, message, retryAfterS }: ErrorAnswer): void {
+export function answerError(
+  exchange: Exchange,
+  { status, code, message, retryAfterS }: ErrorAnswer,
+  moreFields: RawHeaders = [],
+): void {
   if (exchange.responded || exchange.gone) return;
   const wantsJson = exchange.header("accept")?.includes("json") === true;
   const body = wantsJson ? JSON.stringify({ error: { code, message, status } }) : message;
@@ -50,6 +59,7 @@ export function answerError(exchange: Exchange, { status, code, message, retryAf
     wantsJson ? "application/json" : "text/plain; charset=utf-8",
     "x-fairway-error",
     code,
+    ...moreFields,
   ];
   if (retryAfterS !== undefined) fields.push("retry-after", String(retryAfterS));
   exchange.answer(status, fields, `${body}\n`);

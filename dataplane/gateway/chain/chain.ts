@@ -1,11 +1,16 @@
 import type { BlockList } from "node:net";
+import { hashFlow } from "../../../core/flowcontrol/flow-hash.ts";
+import type { Classification } from "../../../core/flowcontrol/flow-controller.ts";
 import type { Clock } from "../../shared/clock.ts";
-import type { Exchange } from "../../shared/http/exchange.ts";
-import { relay, UpstreamError, type RelayResult } from "../../shared/http/relay.ts";
+import type { Exchange, RawHeaders } from "../../shared/http/exchange.ts";
+import { relay, UpstreamError } from "../../shared/http/relay.ts";
 import { tunnel } from "../../shared/http/tunnel.ts";
 import type { Logger } from "../../shared/logger.ts";
 import { BadRequestError, RouteNotFoundError } from "../errors.ts";
-import type { GatewayMetrics, RevisionMetrics } from "../metrics.ts";
+import type { FlowControl, Seat } from "../flow-control/flow-control.ts";
+import type { Identity } from "../identity/identity.ts";
+import { requestAttributes } from "../flow-control/request-attributes.ts";
+import type { GatewayMetrics } from "../metrics.ts";
 import type { Pod } from "../revisions/pod.ts";
 import type { FlowPlace, RevisionBackend } from "../revisions/revision-backend.ts";
 import type { RouteTarget } from "../routing/compiled-route.ts";
@@ -21,9 +26,11 @@ export interface ChainParts {
   readonly routes: () => RoutingTable<RevisionBackend>;
   /** Where the host of a revision's own Service leads, which ends here while the gateway is in its path. */
   readonly revisionTarget: (host: string) => RouteTarget<RevisionBackend> | undefined;
-  /** Which priority level and flow a request belongs to. */
-  readonly classify: (exchange: Exchange, target: RouteTarget<RevisionBackend>) => FlowPlace;
-  readonly trustedProxies: BlockList;
+  readonly identify: (exchange: Exchange) => Identity | Promise<Identity>;
+  /** Absent: everybody is one flow, and there are seats for all. */
+  readonly flowControl: FlowControl | undefined;
+  /** Whose word about the client counts; absent: nobody's. */
+  readonly trustedProxies: BlockList | undefined;
   readonly connectTimeoutMs: number;
   /** Where a pod takes upgrades, whatever its requests come by. */
   readonly http1Port: (pod: Pod) => number;
@@ -35,11 +42,24 @@ export interface ChainParts {
 /** Attempts at pods for one request; each after the first only because nothing of the one before was sent. */
 const MOST_ATTEMPTS = 5;
 
-/** What became of a request so far. */
-interface Progress {
+/** Without flow control. */
+const EVERYBODY: FlowPlace = { level: "", flow: hashFlow("", "") };
+
+/** One request on its way, and what is known of it so far. */
+interface Visit {
+  readonly exchange: Exchange;
+  readonly listener: ListenerName;
+  readonly startMs: number;
   revision: RevisionBackend | undefined;
+  classification: Classification | undefined;
   pod: Pod | undefined;
   waitedMs: number;
+}
+
+interface Outcome {
+  readonly status: number;
+  readonly responseBytes: number;
+  readonly errorCode?: string;
 }
 
 /**
@@ -47,74 +67,55 @@ interface Progress {
  *
  *     route       the host names a route, the route's percents a revision        404
  *     count       from here on the autoscaler sees it
- *     classify    priority level and flow
+ *     classify    who it is; priority level and flow
  *     place       wait until a pod of the revision has room                      429, 503
+ *     seat        wait until the priority level has one at this gateway          429
  *     forward     to that pod, and its answer back                               502, 504
  *     again       at another pod, only if nothing was sent
  *
- * A request asks for its place first and for nothing else while it waits.
+ * A request asks for its place first and its seat second, so one that waits for a cold or slow service never holds the
+ * seat of another.
  */
 export function createChain(parts: ChainParts): (exchange: Exchange, listener: ListenerName) => void {
-  const { clock, metrics, accessLog, logger } = parts;
+  const { clock, logger } = parts;
 
-  const serve = async (exchange: Exchange, listener: ListenerName): Promise<void> => {
-    const startMs = clock.nowMs();
-    const progress: Progress = { revision: undefined, pod: undefined, waitedMs: 0 };
-    let status: number;
-    let responseBytes = 0;
-    let errorCode: string | undefined;
+  const serve = async (visit: Visit): Promise<void> => {
+    let outcome: Outcome;
     try {
-      const target = route(parts, exchange, listener);
+      const target = route(parts, visit);
       const revision = pick(target);
-      progress.revision = revision;
-      revision.meter.enter(startMs);
+      visit.revision = revision;
+      revision.meter.enter(visit.startMs);
       try {
-        const result = await placeAndForward(
-          parts,
-          exchange,
-          revision,
-          parts.classify(exchange, target),
-          progress,
-          startMs,
-        );
-        ({ status, responseBytes } = result);
+        const flow = await classify(parts, visit, target);
+        outcome = await placeAndForward(parts, visit, revision, flow);
       } finally {
         revision.meter.leave(clock.nowMs());
       }
     } catch (error) {
-      const answer = errorAnswer(error);
-      answerError(exchange, answer);
-      status = answer.status;
-      errorCode = answer.code;
-      metrics.answeredError(answer.code);
-      if (error instanceof RouteNotFoundError) metrics.unrouted(listener);
-      else if (status >= 500)
-        logger.warn({ err: error, host: exchange.authority, revision: progress.revision?.key }, "request failed");
+      outcome = fail(parts, visit, error);
     }
-    const durationMs = clock.nowMs() - startMs;
-    const { revision, pod, waitedMs } = progress;
-    if (revision !== undefined) metrics.of(revision).ended(status, durationMs / 1000);
-    accessLog(exchange, {
-      listener,
-      revision: revision?.key,
-      pod: pod?.name,
-      status,
-      responseBytes,
-      waitedMs,
-      durationMs,
-      error: errorCode,
-    });
+    observe(parts, visit, outcome);
   };
 
   return (exchange, listener) => {
-    serve(exchange, listener).catch((error: unknown) => {
+    const visit: Visit = {
+      exchange,
+      listener,
+      startMs: clock.nowMs(),
+      revision: undefined,
+      classification: undefined,
+      pod: undefined,
+      waitedMs: 0,
+    };
+    serve(visit).catch((error: unknown) => {
       logger.error({ err: error }, "a request was left without an end");
       exchange.abort();
     });
   };
 }
 
-function route(parts: ChainParts, exchange: Exchange, listener: ListenerName): RouteTarget<RevisionBackend> {
+function route(parts: ChainParts, { exchange, listener }: Visit): RouteTarget<RevisionBackend> {
   if (!exchange.target.startsWith("/")) throw new BadRequestError("only requests for a path are forwarded");
   const { authority } = exchange;
   const target =
@@ -130,29 +131,44 @@ function pick(target: RouteTarget<RevisionBackend>): RevisionBackend {
   return revision;
 }
 
+/** Not a promise unless who it is must be asked for. */
+function classify(
+  { flowControl, identify }: ChainParts,
+  visit: Visit,
+  target: RouteTarget<RevisionBackend>,
+): FlowPlace | Promise<FlowPlace> {
+  if (flowControl === undefined) return EVERYBODY;
+  const { exchange } = visit;
+  const as = (identity: Identity): FlowPlace => {
+    visit.classification = flowControl.classify(requestAttributes(exchange, target, identity));
+    return { level: visit.classification.level.name, flow: visit.classification.hash };
+  };
+  const identity = identify(exchange);
+  return identity instanceof Promise ? identity.then(as) : as(identity);
+}
+
 async function placeAndForward(
   parts: ChainParts,
-  exchange: Exchange,
+  visit: Visit,
   revision: RevisionBackend,
   flow: FlowPlace,
-  progress: Progress,
-  startMs: number,
-): Promise<{ readonly status: number; readonly responseBytes: number }> {
-  const revisionMetrics: RevisionMetrics = parts.metrics.of(revision);
+): Promise<Outcome> {
+  const { exchange, startMs } = visit;
+  const metrics = parts.metrics.of(revision);
   for (let attempt = 1; ; attempt++) {
     const acquired = revision.acquire(exchange, flow, startMs);
     const place = acquired instanceof Promise ? await acquired : acquired;
-    const { pod, waitedMs } = place;
-    progress.pod = pod;
-    progress.waitedMs = waitedMs;
-    if (acquired instanceof Promise) revisionMetrics.waited(waitedMs / 1000);
+    const { pod } = place;
+    visit.pod = pod;
+    visit.waitedMs = place.waitedMs;
+    if (acquired instanceof Promise) metrics.waited(place.waitedMs / 1000);
     try {
-      const result = await forward(parts, exchange, revision, pod);
+      const outcome = await seatAndForward(parts, visit, revision, pod);
       pod.accepted();
-      return result;
+      return outcome;
     } catch (error) {
       if (!(error instanceof UpstreamError) || error.sent) throw error;
-      revisionMetrics.connectFailed();
+      metrics.connectFailed();
       parts.logger.warn(
         { err: error, revision: revision.key, pod: pod.name, address: pod.address, attempt },
         "no connection to pod",
@@ -166,21 +182,80 @@ async function placeAndForward(
   }
 }
 
+async function seatAndForward(parts: ChainParts, visit: Visit, revision: RevisionBackend, pod: Pod): Promise<Outcome> {
+  const { classification, exchange } = visit;
+  if (classification === undefined || parts.flowControl === undefined)
+    return forward(parts, visit, revision, pod, undefined);
+  const acquired = parts.flowControl.acquire(exchange, classification, revision.settings.width);
+  const seat = acquired instanceof Promise ? await acquired : acquired;
+  try {
+    return await forward(parts, visit, revision, pod, seat);
+  } finally {
+    seat.release();
+  }
+}
+
 function forward(
   parts: ChainParts,
-  exchange: Exchange,
+  visit: Visit,
   revision: RevisionBackend,
   pod: Pod,
-): Promise<Pick<RelayResult, "status" | "responseBytes">> {
+  seat: Seat | undefined,
+): Promise<Outcome> {
   const { clock, connectTimeoutMs, trustedProxies } = parts;
+  const { exchange } = visit;
   const { protocol, backstop: timeouts } = revision.settings;
   const isTunnel = exchange.upgrade;
   const request = {
     authority: exchange.authority,
     headers: requestFields(exchange, trustedProxies, protocol === "h2c" && !isTunnel),
   };
-  if (!isTunnel) return relay(exchange, pod.upstream, request, { clock, timeouts, whenLate: "abort" });
+  if (!isTunnel) {
+    const addResponseHeaders = flowFields(parts, visit);
+    return relay(exchange, pod.upstream, request, { clock, timeouts, whenLate: "abort", addResponseHeaders });
+  }
   const host = pod.address.slice(0, pod.address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
-  const responseStartMs = timeouts.responseStartMs > 0 ? timeouts.responseStartMs : timeouts.wholeMs;
-  return tunnel(exchange, request, { clock, host, port: parts.http1Port(pod), connectTimeoutMs, responseStartMs });
+  return tunnel(exchange, request, {
+    clock,
+    host,
+    port: parts.http1Port(pod),
+    connectTimeoutMs,
+    responseStartMs: timeouts.responseStartMs > 0 ? timeouts.responseStartMs : timeouts.wholeMs,
+    // What lives as long as its client wishes is no burst to protect from, as a watch is none upstream.
+    onUpgraded: () => seat?.release(),
+  });
+}
+
+/** The fields of every answer that say by which schema and level the request went. */
+function flowFields({ flowControl }: ChainParts, { classification }: Visit): RawHeaders {
+  return classification === undefined || flowControl === undefined ? [] : flowControl.responseFields(classification);
+}
+
+function fail(parts: ChainParts, visit: Visit, error: unknown): Outcome {
+  const { exchange, listener, revision } = visit;
+  const answer = errorAnswer(error);
+  answerError(exchange, answer, flowFields(parts, visit));
+  parts.metrics.answeredError(answer.code);
+  if (error instanceof RouteNotFoundError) parts.metrics.unrouted(listener);
+  else if (answer.status >= 500)
+    parts.logger.warn({ err: error, host: exchange.authority, revision: revision?.key }, "request failed");
+  return { status: answer.status, responseBytes: 0, errorCode: answer.code };
+}
+
+function observe(parts: ChainParts, visit: Visit, { status, responseBytes, errorCode }: Outcome): void {
+  const { exchange, listener, startMs, revision, classification, pod, waitedMs } = visit;
+  const durationMs = parts.clock.nowMs() - startMs;
+  if (revision !== undefined) parts.metrics.of(revision).ended(status, durationMs / 1000);
+  parts.accessLog(exchange, {
+    listener,
+    revision: revision?.key,
+    pod: pod?.name,
+    flowSchema: classification?.schema.name,
+    priorityLevel: classification?.level.name,
+    status,
+    responseBytes,
+    waitedMs,
+    durationMs,
+    error: errorCode,
+  });
 }

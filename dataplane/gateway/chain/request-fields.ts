@@ -33,12 +33,15 @@ const FORWARDED_BY_OTHERS: ReadonlySet<string> = new Set(["x-forwarded-port", "x
  * The fields of a request as the pod gets them: without those that end here, with those that say who the client is
  * (`X-Forwarded-*` and RFC 7239 `Forwarded`), and marked as counted. `Host` goes by another way.
  *
- * @param trusted whose word about the client counts
+ * @param trusted whose word about the client counts; undefined: nobody's
  * @param toHttp2 whether the pod is spoken to over HTTP/2
  */
-export function requestFields(exchange: Exchange, trusted: BlockList, toHttp2: boolean): string[] {
+export function requestFields(exchange: Exchange, trusted: BlockList | undefined, toHttp2: boolean): string[] {
   const { rawHeaders, remoteAddress } = exchange;
-  const isTrusted = remoteAddress !== "" && trusted.check(remoteAddress, remoteAddress.includes(":") ? "ipv6" : "ipv4");
+  const isTrusted =
+    trusted !== undefined &&
+    remoteAddress !== "" &&
+    trusted.check(remoteAddress, remoteAddress.includes(":") ? "ipv6" : "ipv4");
   const options = connectionOptions(rawHeaders);
   const fields: string[] = [];
   let cookies: string | undefined;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { hashFlow } from "../../../core/flowcontrol/flow-hash.ts";
+import type { PlaceLevel } from "../../../core/flowcontrol/place-queue.ts";
 import type { Upstream } from "../../shared/http/upstream.ts";
 import { FakeClock } from "../../shared/testing/fake-clock.ts";
 import type { Endpoint } from "./pod.ts";
@@ -37,6 +38,7 @@ const base: RevisionSettings = {
   backstop: { wholeMs: 35_000, responseStartMs: 0, idleMs: 0 },
   queueLength: 10,
   queuePolicy: "fifo",
+  width: 1,
 };
 
 function setUp(settings: Partial<RevisionSettings> = {}) {
@@ -44,6 +46,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
   const pokes: number[] = [];
   const connected: string[] = [];
   const closed: string[] = [];
+  const levels = new Map<string, PlaceLevel>();
   const backend = new RevisionBackend({
     namespace: "ns",
     name: "r",
@@ -51,6 +54,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
     random: () => 0,
     settings: { ...base, ...settings },
     failedWaitMs: 5_000,
+    levels: () => levels,
     connect: (address, protocol): Upstream => {
       connected.push(`${protocol} ${address}`);
       return { send: () => ({ resume() {}, abort() {} }), close: () => closed.push(address) };
@@ -75,7 +79,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
     })();
     return Object.assign(request, { settled: settle });
   };
-  return { clock, backend, pokes, connected, closed, acquire, request };
+  return { levels, clock, backend, pokes, connected, closed, acquire, request };
 }
 
 const settle = () => new Promise(resolve => setImmediate(resolve));
@@ -312,6 +316,32 @@ describe("RevisionBackend", () => {
     await waiting.settled;
     expect(waiting.error).toMatchObject({ code: "REVISION_GONE" });
     expect(() => acquire()).toThrow("was deleted");
+  });
+
+  it("lets levels share places by weight, as they are now", async () => {
+    const { backend, clock, levels } = setUp({ podConcurrency: 1, queuePolicy: "fair", queueLength: 100 });
+    backend.setEndpoints([ready("a")]);
+    const order: string[] = [];
+    const enter = (level: string): void => {
+      const acquired = backend.acquire(new Client(), { level, flow: hashFlow(level, "") }, clock.nowMs());
+      void Promise.resolve(acquired).then(place => {
+        order.push(level);
+        clock.advance(10);
+        place.release();
+      });
+    };
+    levels.set("gold", { kind: "limited", weight: 30 });
+    levels.set("free", { kind: "limited", weight: 10 });
+    levels.set("exempt", { kind: "exempt" });
+    backend.levelsChanged();
+    const busy = backend.acquire(new Client(), { level: "free", flow: hashFlow("free", "") }, clock.nowMs()) as Place;
+    for (let i = 0; i < 40; i++) for (const level of ["free", "gold"]) enter(level);
+    enter("exempt");
+    busy.release();
+    for (let i = 0; i < 100 && order.length < 41; i++) await settle();
+    expect(order[0]).toBe("exempt");
+    const gold = order.slice(1, 41).filter(level => level === "gold").length;
+    expect(Math.abs(gold - 30)).toBeLessThanOrEqual(2);
   });
 
   it("leaks no place whatever ends a request", async () => {

@@ -1,7 +1,12 @@
 import type { RevisionHint } from "../../../api/wire/stats.ts";
 import { choosePod } from "../../../core/balancing/choose-pod.ts";
 import type { FlowHash } from "../../../core/flowcontrol/flow-hash.ts";
-import { PlaceQueue, type PlaceQueueConfig, type PlaceTicket } from "../../../core/flowcontrol/place-queue.ts";
+import {
+  PlaceQueue,
+  type PlaceLevel,
+  type PlaceQueueConfig,
+  type PlaceTicket,
+} from "../../../core/flowcontrol/place-queue.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { ConcurrencyMeter } from "../../shared/concurrency-meter.ts";
 import { ClientGoneError } from "../../shared/http/relay.ts";
@@ -45,6 +50,8 @@ export interface BackendOptions {
   readonly settings: RevisionSettings;
   /** How long a request waits at a revision that has failed. */
   readonly failedWaitMs: number;
+  /** The priority levels that share the places. */
+  readonly levels: () => ReadonlyMap<string, PlaceLevel>;
   readonly connect: (address: string, protocol: RevisionSettings["protocol"]) => Upstream;
   /** Hears that requests wait and no pod takes any. Called at each such arrival; must not block. */
   readonly onWaitingAtZero: (backend: RevisionBackend) => void;
@@ -196,6 +203,12 @@ export class RevisionBackend {
       this.#rejectAll(() => new RevisionFailedError(this.key, failure, this.#retryAfterS()));
   }
 
+  /** The priority levels have changed. */
+  levelsChanged(): void {
+    this.#queue.configure(this.#queueConfig());
+    this.#grant(this.#options.clock.nowMs());
+  }
+
   /** Takes on the autoscaler's advice; undefined: none (any more). */
   advise(hint: RevisionHint | undefined): void {
     if (hint === undefined && this.#hint === undefined) return;
@@ -261,7 +274,7 @@ export class RevisionBackend {
       policy: this.#settings.queuePolicy,
       maxWaiting: this.#settings.queueLength,
       maxWaitMs: this.#maxWaitMs(),
-      levels: new Map(),
+      levels: this.#options.levels(),
       queues: QUEUES,
       handSize: HAND_SIZE,
     };

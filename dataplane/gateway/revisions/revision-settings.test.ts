@@ -31,6 +31,7 @@ describe("revisionSettings", () => {
       backstop: { wholeMs: 305_000, responseStartMs: 0, idleMs: 0 },
       queueLength: 1000,
       queuePolicy: "fair",
+      width: 1,
     });
   });
 
@@ -54,10 +55,11 @@ describe("revisionSettings", () => {
       "flowcontrol.fairway.dev/queue-length": "5",
       "flowcontrol.fairway.dev/max-wait": "20s",
       "flowcontrol.fairway.dev/queue-policy": "fifo",
+      "flowcontrol.fairway.dev/width": "3",
     };
     const settings = (service?: Record<string, string>) =>
       revisionSettings(revision({ annotations }), service, defaults);
-    expect(settings()).toMatchObject({ queueLength: 5, maxWaitMs: 20_000, queuePolicy: "fifo" });
+    expect(settings()).toMatchObject({ queueLength: 5, maxWaitMs: 20_000, queuePolicy: "fifo", width: 3 });
     expect(settings({ "flowcontrol.fairway.dev/queue-length": "0" })).toMatchObject({ queueLength: 0 });
   });
 

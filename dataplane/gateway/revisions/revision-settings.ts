@@ -26,6 +26,8 @@ export interface RevisionSettings {
   /** Longest wait for a place by the annotation; absent: as the autoscaler hints, else the revision's own timeout. */
   readonly maxWaitMs?: number;
   readonly queuePolicy: PlacePolicy;
+  /** Seats that a request takes at the gateway. */
+  readonly width: number;
   /** Set while the revision has failed (Ready is False). */
   readonly failed?: RevisionTrouble;
   /** What keeps it from having ready pods, failed or not yet: explains a wait that was in vain. */
@@ -57,6 +59,7 @@ export function unknownRevision(defaults: SettingsDefaults): RevisionSettings {
     backstop: backstopOf(timeouts),
     queueLength: defaults.queueLength,
     queuePolicy: "fair",
+    width: 1,
   };
 }
 
@@ -72,6 +75,7 @@ export function revisionSettings(
 
   // Admission has refused wrong values; what got past it counts as absent.
   const queueLength = Number(read(FLOW_CONTROL.queueLength) ?? Number.NaN);
+  const width = Number(read(FLOW_CONTROL.width) ?? Number.NaN);
   const maxWaitMs = parseDurationMs(read(FLOW_CONTROL.maxWait) ?? "");
   const failed = status?.conditions?.find(condition => condition.type === "Ready" && condition.status === "False");
   const trouble =
@@ -94,6 +98,7 @@ export function revisionSettings(
     queueLength: Number.isInteger(queueLength) && queueLength >= 0 ? queueLength : defaults.queueLength,
     ...(maxWaitMs !== undefined && maxWaitMs >= 0 ? { maxWaitMs } : {}),
     queuePolicy: read(FLOW_CONTROL.queuePolicy) === "fifo" ? "fifo" : "fair",
+    width: Number.isInteger(width) && width >= 1 ? width : 1,
     ...(failed === undefined ? {} : { failed: troubleOf(failed) }),
     ...(trouble === undefined ? {} : { trouble: troubleOf(trouble) }),
   };

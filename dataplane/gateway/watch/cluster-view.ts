@@ -8,7 +8,8 @@ import type { RevisionRegistry } from "../revisions/revision-registry.ts";
 import { compileRoute, type CompiledRoute } from "../routing/compiled-route.ts";
 import { RoutingTable } from "../routing/routing-table.ts";
 import { endpointsOf, revisionOf, type EndpointSlice } from "./endpoints.ts";
-import type { CollectionHandler, KubeObject, WatchedCollection } from "./reflector.ts";
+import { keyedHandler } from "./keyed-handler.ts";
+import type { CollectionHandler, WatchedCollection } from "./reflector.ts";
 
 export interface ClusterViewOptions {
   readonly registry: RevisionRegistry;
@@ -58,7 +59,7 @@ export class ClusterView {
     return [
       {
         collection: { kind: "Revision", path: "/apis/serving.knative.dev/v1/revisions" },
-        handler: keyed<Revision>({
+        handler: keyedHandler<Revision>({
           upsert: (key, revision) => this.#setRevision(key, revision),
           remove: key => this.#removeRevision(key),
           keys: () => this.#revisions.keys(),
@@ -70,7 +71,7 @@ export class ClusterView {
           path: "/apis/discovery.k8s.io/v1/endpointslices",
           labelSelector: `${LABEL.revision},${LABEL.endpointSliceManagedBy}=endpointslice-controller.k8s.io`,
         },
-        handler: keyed<EndpointSlice>({
+        handler: keyedHandler<EndpointSlice>({
           upsert: (key, slice) => this.#setSlice(key, slice),
           remove: key => this.#removeSlice(key),
           keys: () => [...this.#slices.values()].flatMap(slices => [...slices.keys()]),
@@ -78,7 +79,7 @@ export class ClusterView {
       },
       {
         collection: { kind: "Route", path: "/apis/serving.knative.dev/v1/routes" },
-        handler: keyed<Route>({
+        handler: keyedHandler<Route>({
           upsert: (key, route) => this.#setRoute(key, route),
           remove: key => this.#removeRoute(key),
           keys: () => this.#routes.keys(),
@@ -90,7 +91,7 @@ export class ClusterView {
           path: `/apis/discovery.k8s.io/v1/namespaces/${systemNamespace}/endpointslices`,
           labelSelector: `${LABEL.endpointSliceService} in (${AUTOSCALER_SERVICE},${GATEWAY_SERVICE})`,
         },
-        handler: keyed<EndpointSlice>({
+        handler: keyedHandler<EndpointSlice>({
           upsert: (key, slice) => {
             this.#systemSlices.set(key, slice);
             this.#tellSystem();
@@ -220,22 +221,4 @@ export class ClusterView {
 
 function targetsOf(route: CompiledRoute<RevisionBackend>): RevisionBackend[] {
   return [...route.internal.values()].flatMap(target => target.deck.shares.map(share => share.target));
-}
-
-/** A handler by `namespace/name`. */
-function keyed<T>(by: {
-  readonly upsert: (key: string, object: T) => void;
-  readonly remove: (key: string) => void;
-  readonly keys: () => Iterable<string>;
-}): CollectionHandler {
-  const keyOf = ({ metadata }: KubeObject): string => `${metadata.namespace}/${metadata.name}`;
-  return {
-    replace(objects) {
-      const present = new Set(objects.map(keyOf));
-      for (const key of [...by.keys()]) if (!present.has(key)) by.remove(key);
-      for (const object of objects) by.upsert(keyOf(object), object as unknown as T);
-    },
-    upsert: object => by.upsert(keyOf(object), object as unknown as T),
-    remove: object => by.remove(keyOf(object)),
-  };
 }

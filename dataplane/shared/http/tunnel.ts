@@ -13,6 +13,8 @@ export interface TunnelOptions {
   readonly connectTimeoutMs: number;
   /** From the connection to the answer's status; 0 is no limit. An upgraded connection has no limit. */
   readonly responseStartMs: number;
+  /** Called when both sides have agreed to leave HTTP. */
+  readonly onUpgraded?: () => void;
 }
 
 /** How a request to leave HTTP ended. */
@@ -84,6 +86,7 @@ export function tunnel(exchange: Exchange, request: RelayedRequest, options: Tun
     client.socket.write(head);
     upstream.write(client.head);
     const before = client.socket.bytesWritten;
+    options.onUpgraded?.();
     // An end by error is an end: neither side can be told more than that.
     void Promise.allSettled([pipeline(client.socket, upstream), pipeline(upstream, client.socket)]).then(() =>
       resolve({ status: 101, responseBytes: client.socket.bytesWritten - before }),

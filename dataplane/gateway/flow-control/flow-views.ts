@@ -1,0 +1,65 @@
+import type { RouteTarget } from "../routing/compiled-route.ts";
+import type { FlowControl } from "./flow-control.ts";
+import { ANONYMOUS } from "../identity/identity.ts";
+import { requestAttributes } from "./request-attributes.ts";
+
+/**
+ * What `fairway flow` shows of this gateway. `/debug/flow-control`: levels with their limits and who waits, and what is wrong
+ * with the objects. `/debug/flow-control/explain?user=&group=&method=&host=&path=&header=Name:value`: which schema takes
+ * such a request, what stood against those before it, and the queue it would join.
+ *
+ * @param find where a host leads
+ */
+export function flowControlViews(
+  flowControl: FlowControl,
+  find: (host: string) => RouteTarget<unknown> | undefined,
+): Readonly<Record<string, (query: URLSearchParams) => unknown>> {
+  return {
+    "/debug/flow-control": () => ({
+      levels: flowControl.status().map(({ level, limits, demand, ...status }) => ({
+        name: level.name,
+        type: level.spec.type,
+        ...limits,
+        ...status,
+        demand: demand.smoothed,
+        ...flowControl.countsOf(level.name),
+      })),
+      ...flowControl.report,
+    }),
+    "/debug/flow-control/explain": query => {
+      const host = query.get("host") ?? "";
+      const target = find(host);
+      if (target === undefined) return { error: `no service is routed for host ${JSON.stringify(host)}` };
+      const user = query.get("user");
+      const identity = user === null ? ANONYMOUS : { user, groups: query.getAll("group") };
+      const headers = new Map(
+        query.getAll("header").map(text => {
+          const colon = text.indexOf(":");
+          return [text.slice(0, colon).trim().toLowerCase(), text.slice(colon + 1).trim()];
+        }),
+      );
+      const request = {
+        method: query.get("method") ?? "GET",
+        target: query.get("path") ?? "/",
+        header: (name: string) => headers.get(name),
+      };
+      const { classification, missed, queue } = flowControl.explain(requestAttributes(request, target, identity));
+      const { schema, level, flow, maxSeats } = classification;
+      const status = flowControl.status().find(candidate => candidate.level.name === level.name);
+      return {
+        identity,
+        service: `${target.namespace}/${target.service}`,
+        ...(target.tag === "" ? {} : { tag: target.tag }),
+        missed: missed.map(({ schema: { name }, mismatches }) => ({ schema: name, mismatches })),
+        schema: schema.name,
+        level: level.name,
+        flow,
+        maxSeats,
+        queue,
+        ...(status === undefined
+          ? {}
+          : { limits: status.limits, currentLimit: status.currentLimit, waiting: status.waiting }),
+      };
+    },
+  };
+}
