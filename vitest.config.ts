@@ -6,6 +6,9 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          // Only to end a test that hangs; on a busy machine the default of 5 s would judge the machine.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
           include: ["{api,core,capabilities,dataplane,cli,hack,test}/**/*.test.ts"],
           exclude: ["test/e2e/**", "test/conformance/**", "**/node_modules/**"],
         },
