@@ -68,7 +68,11 @@ export interface FlowTicket<T> {
   readonly payload: T;
   readonly classification: Classification;
   readonly state: FlowTicketState;
+  /** Seats it takes while it executes. */
+  readonly seats: number;
   readonly arrivedMs: number;
+  /** When it was given its seats; NaN before. */
+  readonly startedMs: number;
   /** When it stops waiting in vain. */
   readonly deadlineMs: number;
 }
@@ -123,14 +127,20 @@ class Ticket<T> implements FlowTicket<T> {
   seat!: SeatTicket<Ticket<T>>;
   readonly payload: T;
   readonly classification: Classification;
+  readonly seats: number;
   readonly arrivedMs: number;
   readonly deadlineMs: number;
 
   constructor(request: FlowRequest<T>, nowMs: number, maxWaitMs: number) {
     this.payload = request.payload;
     this.classification = request.classification;
+    this.seats = Math.max(1, Math.min(request.seats, request.classification.maxSeats));
     this.arrivedMs = nowMs;
     this.deadlineMs = nowMs + (request.maxWaitMs ?? maxWaitMs);
+  }
+
+  get startedMs(): number {
+    return this.seat.startedMs;
   }
 }
 
@@ -212,8 +222,7 @@ export class FlowController<T> {
     // The level may have gone since the request was classified.
     const level = this.#levels.get(classification.level.name) ?? this.#levels.get(CATCH_ALL)!;
     const ticket = new Ticket(request, nowMs, this.#options.maxWaitMs);
-    const initialSeats = Math.max(1, Math.min(request.seats, classification.maxSeats));
-    const work: WorkEstimate = { initialSeats, finalSeats: 0, additionalLatencyMs: 0 };
+    const work: WorkEstimate = { initialSeats: ticket.seats, finalSeats: 0, additionalLatencyMs: 0 };
     const queueSet = level.queueSet!;
     const result = queueSet.start(ticket, work, classification.hash, nowMs);
     if (result.kind === "rejected") {
@@ -289,7 +298,12 @@ export class FlowController<T> {
   /** The queues and requests of each level, for people. Costs O(requests). */
   dump(): {
     readonly level: string;
-    readonly queues: readonly { readonly waiting: FlowTicket<T>[]; readonly executing: FlowTicket<T>[] }[];
+    readonly queues: readonly {
+      readonly waiting: FlowTicket<T>[];
+      readonly executing: FlowTicket<T>[];
+      /** In seat-seconds. */
+      readonly nextDispatchR: number;
+    }[];
     readonly unqueued: FlowTicket<T>[];
   }[] {
     const tickets = (seats: readonly SeatTicket<Ticket<T>>[]): FlowTicket<T>[] => seats.map(({ payload }) => payload);
@@ -297,7 +311,11 @@ export class FlowController<T> {
       const { queues, unqueued } = queueSet!.snapshot();
       return {
         level: object.name,
-        queues: queues.map(({ waiting, executing }) => ({ waiting: tickets(waiting), executing: tickets(executing) })),
+        queues: queues.map(({ waiting, executing, nextDispatchR }) => ({
+          waiting: tickets(waiting),
+          executing: tickets(executing),
+          nextDispatchR,
+        })),
         unqueued: tickets(unqueued),
       };
     });

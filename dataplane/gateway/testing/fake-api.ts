@@ -20,6 +20,10 @@ export class FakeApi implements KubeClient {
   isAway = false;
   lists = 0;
   closed = false;
+  /** Answers objects that are posted. */
+  onCreate: (path: string, object: object) => unknown = path => {
+    throw new KubeError(`POST ${path}: 404`, 404);
+  };
 
   apply(path: string, object: Stored): void {
     const collection = this.#collection(path);
@@ -86,6 +90,11 @@ export class FakeApi implements KubeClient {
     } finally {
       this.#watchers.delete(watcher);
     }
+  }
+
+  async create(path: string, object: object): Promise<unknown> {
+    if (this.isAway) throw new KubeError("connect ECONNREFUSED", 0);
+    return this.onCreate(path, object);
   }
 
   async close(): Promise<void> {

@@ -15,12 +15,14 @@ export class KubeError extends Error {
 
 export type Query = Readonly<Record<string, string>>;
 
-/** Reads from the API server; nothing in this process writes there. */
+/** Asks the API server; nothing in this process changes anything there. */
 export interface KubeClient {
   /** One page of a collection as parsed JSON. Throws KubeError. */
   list(path: string, query: Query, signal: AbortSignal): Promise<unknown>;
   /** The events of a watch as parsed JSON, until the server ends it. Throws KubeError. */
   watch(path: string, query: Query, signal: AbortSignal): AsyncIterable<unknown>;
+  /** What comes of posting an object; for reviews, which are asked by creating one. Throws KubeError. */
+  create(path: string, object: object, signal: AbortSignal): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -46,32 +48,50 @@ export function createKubeClient(kubeConfig: KubeConfig): KubeClient {
     return access;
   };
 
-  const get = async (path: string, query: Query, signal: AbortSignal, silenceMs: number): Promise<Body> => {
+  const call = async (
+    method: Method,
+    path: string,
+    signal: AbortSignal,
+    { query = {}, object, silenceMs = ANSWER_TIMEOUT_MS }: { query?: Query; object?: object; silenceMs?: number },
+  ): Promise<Body> => {
     const url = `${server}${path}?${new URLSearchParams(query).toString()}`;
     try {
       const { headers, agent } = await current();
-      const options = { dispatcher: agent, headers, signal, headersTimeout: ANSWER_TIMEOUT_MS, bodyTimeout: silenceMs };
-      const response = await request(url, options);
-      if (response.statusCode === 200) return response.body;
+      const response = await request(url, {
+        method,
+        dispatcher: agent,
+        headers: object === undefined ? headers : { ...headers, "content-type": "application/json" },
+        body: object === undefined ? null : JSON.stringify(object),
+        signal,
+        headersTimeout: ANSWER_TIMEOUT_MS,
+        bodyTimeout: silenceMs,
+      });
+      if (response.statusCode === 200 || response.statusCode === 201) return response.body;
       const text = (await response.body.text()).slice(0, 500);
       if (response.statusCode === 401) accessAtMs = -Infinity;
-      throw new KubeError(`GET ${path}: ${response.statusCode}: ${text}`, response.statusCode);
+      throw new KubeError(`${method} ${path}: ${response.statusCode}: ${text}`, response.statusCode);
     } catch (error) {
-      throw asKubeError(error, path);
+      throw asKubeError(error, method, path);
+    }
+  };
+  const json = async (method: Method, path: string, body: Body): Promise<unknown> => {
+    try {
+      return await body.json();
+    } catch (error) {
+      throw asKubeError(error, method, path);
     }
   };
 
   return {
     async list(path, query, signal) {
-      const body = await get(path, query, signal, ANSWER_TIMEOUT_MS);
-      try {
-        return await body.json();
-      } catch (error) {
-        throw asKubeError(error, path);
-      }
+      return json("GET", path, await call("GET", path, signal, { query }));
+    },
+    async create(path, object, signal) {
+      return json("POST", path, await call("POST", path, signal, { object }));
     },
     async *watch(path, query, signal) {
-      const body = await get(path, { ...query, watch: "true", allowWatchBookmarks: "true" }, signal, SILENCE_MS);
+      const watching = { ...query, watch: "true", allowWatchBookmarks: "true" };
+      const body = await call("GET", path, signal, { query: watching, silenceMs: SILENCE_MS });
       const decoder = new TextDecoder();
       let rest = "";
       try {
@@ -81,7 +101,7 @@ export function createKubeClient(kubeConfig: KubeConfig): KubeClient {
           for (const line of lines) if (line !== "") yield JSON.parse(line) as unknown;
         }
       } catch (error) {
-        throw asKubeError(error, path);
+        throw asKubeError(error, "GET", path);
       }
     },
     async close() {
@@ -91,6 +111,7 @@ export function createKubeClient(kubeConfig: KubeConfig): KubeClient {
   };
 }
 
+type Method = "GET" | "POST";
 type Body = Dispatcher.ResponseData["body"];
 
 interface Access {
@@ -122,7 +143,7 @@ async function readAccess(kubeConfig: KubeConfig, before: Promise<Access> | unde
   };
 }
 
-function asKubeError(error: unknown, path: string): KubeError {
+function asKubeError(error: unknown, method: Method, path: string): KubeError {
   if (error instanceof KubeError) return error;
-  return new KubeError(`GET ${path}: ${error instanceof Error ? error.message : String(error)}`, 0, error);
+  return new KubeError(`${method} ${path}: ${error instanceof Error ? error.message : String(error)}`, 0, error);
 }
