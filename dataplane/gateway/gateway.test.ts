@@ -502,6 +502,97 @@ describe("gateway and the cluster", () => {
   });
 });
 
+describe("gateway under flow control", () => {
+  const GROUP = "/apis/flowcontrol.fairway.dev/v1";
+  const limited = (name: string, shares: number) => ({
+    metadata: { name, namespace: "", ...{ uid: `uid-${name}` } },
+    ...{
+      spec: {
+        type: "Limited",
+        limited: { nominalConcurrencyShares: shares, borrowingLimitPercent: 0, limitResponse: { type: "Reject" } },
+      },
+    },
+  });
+  const everything = (name: string, level: string, header?: string) => ({
+    metadata: { name, namespace: "", ...{ uid: `uid-${name}` } },
+    ...{
+      spec: {
+        priorityLevelConfiguration: { name: level },
+        matchingPrecedence: header === undefined ? 200 : 100,
+        rules: [
+          {
+            subjects: [{ kind: "Group", group: { name: "*" } }],
+            nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }],
+            ...(header === undefined ? {} : { headers: [{ name: header }] }),
+          },
+        ],
+      },
+    },
+  });
+
+  it("names schema and level, refuses over a level's seats, and lets the other level through", async () => {
+    await hello(
+      {},
+      {
+        env: { MAX_REQUESTS_INFLIGHT: "5", MAX_MUTATING_REQUESTS_INFLIGHT: "0" },
+        before: api => {
+          api.apply(`${GROUP}/prioritylevelconfigurations`, limited("free", 1));
+          api.apply(`${GROUP}/prioritylevelconfigurations`, limited("paid", 1));
+          api.apply(`${GROUP}/prioritylevelconfigurations`, limited("rest", 1000));
+          api.apply(`${GROUP}/flowschemas`, everything("free", "free"));
+          api.apply(`${GROUP}/flowschemas`, everything("paid", "paid", "X-Paid"));
+        },
+      },
+    );
+    const held: ServerResponse[] = [];
+    bed.endpoint("hello-00001", await bed.pod((_req, res) => held.push(res)));
+    const first = get();
+    await until(() => held.length === 1);
+    const refused = await get();
+    expect(refused.status).toBe(429);
+    expect(refused.headers).toMatchObject({
+      "retry-after": "1",
+      "x-fairway-error": "TOO_MANY_REQUESTS",
+      "x-kubernetes-pf-flowschema-uid": "uid-free",
+      "x-kubernetes-pf-prioritylevel-uid": "uid-free",
+    });
+    const paid = get("/", { headers: { "x-paid": "yes" } });
+    await until(() => held.length === 2);
+    for (const res of held) res.end("ok");
+    expect((await paid).headers["x-kubernetes-pf-flowschema-uid"]).toBe("uid-paid");
+    expect((await first).status).toBe(200);
+    const dump = await fetch(
+      `http://127.0.0.1:${bed.gateway.adminPort}/debug/api_priority_and_fairness/dump_priority_levels`,
+    );
+    expect(await dump.text()).toMatch(/^free, 0, true, false, 0, 0, 1, 1, 0, 0$/m);
+  });
+
+  it("holds no seat for a request that waits for its place, nor for a joined WebSocket", async () => {
+    await hello();
+    const waitingOne = get();
+    await until(async () => (await waiting()) === 1);
+    const executing = async (): Promise<number> => {
+      const { levels } = (await debug("flow-control")) as unknown as { levels: { executing: number }[] };
+      return levels.reduce((sum, level) => sum + level.executing, 0);
+    };
+    expect(await executing()).toBe(0);
+    const sockets = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await new Promise(resolve => sockets.once("listening", resolve));
+    const { port } = sockets.address() as { port: number };
+    bed.endpoint("hello-00001", { name: "ws", port, requests: [], close: async () => undefined });
+    expect((await waitingOne).status).toBe(426);
+    const socket = new WebSocket(`${bed.external.replace("http", "ws")}/`, { headers: { host: HOST } });
+    await new Promise((resolve, reject) => {
+      socket.once("open", resolve);
+      socket.once("error", reject);
+    });
+    expect((await podsOf())[0]?.inFlight).toBe(1);
+    expect(await executing()).toBe(0);
+    socket.terminate();
+    sockets.close();
+  });
+});
+
 describe("gateway on the wire", () => {
   it("refuses what is not for a path, without touching a pod", async () => {
     await hello();

@@ -1,6 +1,6 @@
 import type { RouteTarget } from "../routing/compiled-route.ts";
 import type { FlowControl } from "./flow-control.ts";
-import { ANONYMOUS } from "../identity/identity.ts";
+import { ANONYMOUS, authenticated } from "../identity/identity.ts";
 import { requestAttributes } from "./request-attributes.ts";
 
 /**
@@ -31,7 +31,7 @@ export function flowControlViews(
       const target = find(host);
       if (target === undefined) return { error: `no service is routed for host ${JSON.stringify(host)}` };
       const user = query.get("user");
-      const identity = user === null ? ANONYMOUS : { user, groups: query.getAll("group") };
+      const identity = user === null ? ANONYMOUS : authenticated(user, query.getAll("group"));
       const headers = new Map(
         query.getAll("header").map(text => {
           const colon = text.indexOf(":");
