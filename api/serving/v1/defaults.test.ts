@@ -52,6 +52,13 @@ describe("a new Service", () => {
     expect(setServiceDefaults(defaulted, { ...create, operation: "UPDATE", old: defaulted })).toEqual(defaulted);
   });
 
+  test.each([{ annotations: {} }, { labels: {}, annotations: {} }, {}])(
+    "metadata of the template that says nothing, such as %j, is left out: it must not make a generation",
+    metadata => {
+      expect(setServiceDefaults(service({}, { metadata }), create)).toEqual(defaulted);
+    },
+  );
+
   test("several containers are numbered around the names the user chose; only the serving one gets a probe", () => {
     const { containers } = specOf(
       setServiceDefaults(

@@ -1,5 +1,5 @@
 import type { FeaturesConfig } from "../../config/features.ts";
-import { jsonEqual } from "../../meta/json.ts";
+import { isObject, jsonEqual } from "../../meta/json.ts";
 import type { ObjectMeta } from "../../meta/object-meta.ts";
 import { childName } from "../../names.ts";
 import type { AdmissionConfig, DefaultingContext, Operation } from "../admission.ts";
@@ -65,11 +65,12 @@ const defaultTraffic = (traffic: readonly TrafficTarget[] | undefined): TrafficT
  * sent back as it was stays as it was. What was applied again from the user's file, without defaults, gets them.
  */
 function defaultTemplate(
-  template: RevisionTemplate,
+  given: RevisionTemplate,
   old: RevisionTemplate | undefined,
   parent: ObjectMeta,
   { operation, config }: { readonly operation: Operation; readonly config: AdmissionConfig },
 ): RevisionTemplate {
+  const template = withoutEmptyMetadata(given);
   const name = template.metadata?.name;
   const keepsName = name !== undefined && name !== "" && old?.metadata?.name === name;
   if (keepsName && jsonEqual(old, template, sameInKubernetes)) return template;
@@ -77,6 +78,15 @@ function defaultTemplate(
     ...template,
     spec: defaultRevisionSpec(template.spec, parent, config, serviceLinks(operation, config, old)),
   };
+}
+
+/**
+ * Maps without keys say nothing, but a template that has one and then has not would be another generation, so another revision:
+ * server-side apply leaves `annotations` behind as null, as `{}` or not at all when its last key goes.
+ */
+function withoutEmptyMetadata({ metadata, ...template }: RevisionTemplate): RevisionTemplate {
+  const said = Object.entries(metadata ?? {}).filter(([, value]) => !isObject(value) || Object.keys(value).length > 0);
+  return said.length === 0 ? template : { metadata: Object.fromEntries(said), ...template };
 }
 
 /** Only a new object gets the default, since it came later than the first objects; an old one keeps what it has. */
