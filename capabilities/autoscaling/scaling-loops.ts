@@ -16,6 +16,8 @@ export interface ScalingLoops {
   readonly collector: MetricCollector;
   readonly queue: Enqueuer;
   readonly scrape: ScrapePod;
+  /** CPUs a pod (`namespace/name`) uses by its node's count, for pods that cannot tell themselves. */
+  readonly nodesCpu: (pod: string) => number | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   /** Hears that a revision's pods were asked, once a second. */
@@ -47,9 +49,17 @@ export async function scrapeAll(loops: ScalingLoops, signal: AbortSignal): Promi
     [...loops.scaler.scrapeTargets()].map(async ({ key, ready, windows }) => {
       const byName = new Map(ready.map(pod => [pod.name, pod]));
       const order = scrapeOrder(ready, windows.stableWindowMs, loops.clock.nowMs(), loops.random);
-      const readings = await askInOrder(order, byName, sampleSize(ready.length), slots, loops, signal);
+      // Where each instance counts by itself, none can stand for another.
+      const needed = windows.perInstance === true ? ready.length : sampleSize(ready.length);
+      const readings = await askInOrder(order, byName, needed, slots, loops, signal);
       if (signal.aborted) return;
-      loops.collector.recordScrape(key, { readyPods: ready.length, readings }, loops.clock.nowMs());
+      const namespace = key.slice(0, key.indexOf("/"));
+      const measured = readings.map(reading =>
+        reading.cpuUsage === undefined && windows.perInstance === true
+          ? { ...reading, averageCpuUsage: loops.nodesCpu(`${namespace}/${reading.podName}`) }
+          : reading,
+      );
+      loops.collector.recordScrape(key, { readyPods: ready.length, readings: measured }, loops.clock.nowMs());
       loops.onScraped(key);
     }),
   );

@@ -136,7 +136,8 @@ function demand(
     startingMs: observation.instances.filter(one => one.readySinceMs === undefined).map(one => nowMs - one.createdMs),
     placesPerInstance: spec.maxConcurrency,
     expectedStartMs: startMs,
-    freedPerSecond: observation.freedPerSecond,
+    // The rate is of the last seconds: without a running instance nothing frees up any more.
+    freedPerSecond: observation.instances.some(one => one.readySinceMs !== undefined) ? observation.freedPerSecond : 0,
     room: Math.max(0, most - observation.instances.length),
   });
 }

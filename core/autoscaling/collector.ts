@@ -54,6 +54,8 @@ export interface PodReading {
   readonly proxiedRequestCount: number;
   /** CPUs used by the pod over the second, where it can be measured. */
   readonly cpuUsage?: number | undefined;
+  /** Where only a longer time can be measured: CPUs used by the pod on average over the last seconds. */
+  readonly averageCpuUsage?: number | undefined;
 }
 
 /** What one round of asking a revision's pods brought; fewer answers than the sample needs make it a failed round. */
@@ -350,9 +352,11 @@ export class MetricCollector {
     let cpus = 0;
     let measured = 0;
     for (const reading of readings.values()) {
-      collected.perInstance.recordInstance(reading.podName, atMs, reading.averageConcurrentRequests, reading.cpuUsage);
-      if (reading.cpuUsage !== undefined) {
-        cpus += reading.cpuUsage;
+      const { cpuUsage, averageCpuUsage } = reading;
+      const cpu = cpuUsage ?? averageCpuUsage;
+      collected.perInstance.recordInstance(reading.podName, atMs, reading.averageConcurrentRequests, cpu, cpuUsage);
+      if (cpu !== undefined) {
+        cpus += cpu;
         measured++;
       }
     }

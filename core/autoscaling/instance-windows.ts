@@ -56,7 +56,14 @@ export class InstanceWindows {
     this.#freed.record(nowMs, places);
   }
 
-  recordInstance(name: string, nowMs: number, concurrency: number, cpu: number | undefined): void {
+  /** @param cpuOfSecond the same where `cpu` was measured over this second alone, else undefined */
+  recordInstance(
+    name: string,
+    nowMs: number,
+    concurrency: number,
+    cpu: number | undefined,
+    cpuOfSecond: number | undefined,
+  ): void {
     let meter = this.#instances.get(name);
     if (meter === undefined) {
       meter = {
@@ -75,7 +82,7 @@ export class InstanceWindows {
       meter.cpu.record(nowMs, cpu);
     }
     meter.lastConcurrency = concurrency;
-    meter.lastCpu = cpu;
+    meter.lastCpu = cpuOfSecond;
     meter.heardMs = nowMs;
     if (concurrency > 0) meter.lastBusyMs = nowMs;
   }

@@ -24,14 +24,15 @@ export function recordMax(
   const size = Math.ceil(windowMs / slotMs);
   // Slots are numbered from the whole second, as in the original.
   const slot = Math.floor(Math.floor(nowMs / 1000) / (slotMs / 1000));
+  const newest = window.at(-1);
+  // The usual tick of a calm revision: nothing new, nothing to forget.
+  if (newest?.slot === slot && value <= newest.value && slot - window[0]!.slot < size) return window;
   let end = window.length;
   while (end > 0 && value >= window[end - 1]!.value) end--;
   let start = 0;
   while (start < end && slot - window[start]!.slot >= size) start++;
-  const last = end > start ? window[end - 1] : undefined;
-  if (last?.slot === slot) return start === 0 && end === window.length ? window : window.slice(start, end);
   const next = window.slice(start, end);
-  next.push({ slot, value });
+  if (next.at(-1)?.slot !== slot) next.push({ slot, value });
   return next;
 }
 

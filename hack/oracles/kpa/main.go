@@ -2,6 +2,7 @@
 // they answered, one JSON line per scenario (see trace.go for the format). The same seed and number give the same line.
 //
 //	kpa -seed 1 -from 0 -count 300 -ticks 200 > scenarios.jsonl
+//	kpa -bench
 package main
 
 import (
@@ -17,8 +18,15 @@ func main() {
 	from := flag.Int("from", 0, "number of the first scenario")
 	count := flag.Int("count", 1, "how many scenarios")
 	ticks := flag.Int("ticks", 200, "autoscaler ticks per scenario")
+	bench := flag.Bool("bench", false, "measure the original's decisions instead (see bench.go)")
 	testing.Init()
 	flag.Parse()
+	if *bench {
+		if err := benchmark(os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
 
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	// The testing package reports to standard output, which is for traces alone.
