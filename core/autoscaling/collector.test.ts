@@ -76,14 +76,18 @@ describe("collector", () => {
     expect(stable(c, START)).toBe(10);
   });
 
-  it("counts a report that comes twice or late once, and a restarted gateway anew", () => {
+  it("counts a report that comes twice once, one that was overtaken too, and a restarted gateway anew", () => {
     const c = collector();
-    c.acceptReport(report(5, 4), START);
-    expect(c.acceptReport(report(5, 4), START + 10)).toEqual([]);
-    expect(c.acceptReport(report(4, 9), START + 20)).toEqual([]);
+    c.acceptReport(report(50, 4), START);
+    expect(c.acceptReport(report(50, 4), START + 10)).toEqual([]);
     expect(stable(c, START + 100)).toBe(4);
-    expect(c.acceptReport(report(1, 6, { instance: "boot-2" }), START + 1000)).toEqual([KEY]);
-    expect(stable(c, START + 1000)).toBe(5);
+    c.acceptReport(report(52, 4), START + 2000);
+    c.acceptReport(report(51, 4), START + 2010);
+    expect(c.acceptReport(report(51, 4), START + 2020)).toEqual([]);
+    expect(c.acceptReport(report(18, 9), START + 2030)).toEqual([]);
+    expect(stable(c, START + 2100)).toBe(4);
+    expect(c.acceptReport(report(1, 8, { instance: "boot-2" }), START + 3000)).toEqual([KEY]);
+    expect(stable(c, START + 3000)).toBe(5);
   });
 
   it("counts each second once when arrival jitters and the gateway's clock is an hour ahead", () => {
@@ -113,6 +117,30 @@ describe("collector", () => {
     );
     expect(stable(c, START + 950)).toBe(1);
     expect(stable(c, START + 950, "rps")).toBe(3);
+  });
+
+  it("does not take a poke off a second that it overtook", () => {
+    const c = collector();
+    const told = (more: object) => ({
+      revisions: [
+        {
+          namespace: "shop",
+          revision: "cart-00001",
+          averageConcurrentRequests: 3,
+          requestCount: 3,
+          waiting: 3,
+          inFlight: 0,
+          ...more,
+        },
+      ],
+    });
+    c.acceptReport(report(1, 0, told({ averageConcurrentRequests: 0, requestCount: 0, waiting: 0 })), START);
+    // Second 2 was sent before the poke of second 3 and arrives after it.
+    c.acceptReport(report(3, 0, { poke: true, ...told({}) }), START + 1050);
+    c.acceptReport(report(2, 0, told({})), START + 1060);
+    c.acceptReport(report(4, 0, { timestampMs: START + 3000, ...told({}) }), START + 2050);
+    // 0, then 3 + 3 in the second of arrival, then 3 - 3.
+    expect(stable(c, START + 2050)).toBe(2);
   });
 
   it("lets the pods speak for a gateway that fell silent", () => {

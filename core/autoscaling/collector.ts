@@ -91,13 +91,22 @@ interface LatestLoad extends Load {
   readonly inFlight: number;
 }
 
+/** What pokes recorded of a second still to be reported; `sequence` is the latest of them. */
+interface Poked extends Load {
+  readonly sequence: number;
+}
+
+/** Reports may overtake each other by so many; older ones count as heard. */
+const REORDER_WINDOW = 32;
+
 interface GatewaySource {
   readonly instance: string;
   readonly aligner: SecondAligner;
-  sequence: number;
+  /** Sequence numbers heard, not older than the window. */
+  readonly heard: Set<number>;
+  highest: number;
   heardMs: number;
-  /** What was already recorded by pokes of the second still to be reported. */
-  poked: Map<string, Load>;
+  poked: Map<string, Poked>;
   /** Latest word on revisions with load. */
   latest: Map<string, LatestLoad>;
   /** False before the first whole second: what was under way before it is not known. */
@@ -125,6 +134,15 @@ const NO_DATA: WindowedLoad = { kind: "none", reason: "no-data-in-window" };
 /** `namespace/revision`. */
 export function revisionKey(namespace: string, revision: string): string {
   return `${namespace}/${revision}`;
+}
+
+/** True for a report not heard before; it is from now on. */
+function isNews(source: GatewaySource, sequence: number): boolean {
+  if (sequence <= source.highest - REORDER_WINDOW || source.heard.has(sequence)) return false;
+  source.heard.add(sequence);
+  source.highest = Math.max(source.highest, sequence);
+  for (const old of source.heard) if (old <= source.highest - REORDER_WINDOW) source.heard.delete(old);
+  return true;
 }
 
 export class MetricCollector {
@@ -172,17 +190,16 @@ export class MetricCollector {
       source = {
         instance: report.instance,
         aligner: new SecondAligner(report.timestampMs, nowMs),
-        sequence: report.sequence,
+        heard: new Set(),
+        highest: report.sequence,
         heardMs: nowMs,
         poked: new Map(),
         latest: new Map(),
         hasSecond: false,
       };
       this.#gateways.set(report.gateway, source);
-    } else if (report.sequence <= source.sequence) {
-      return [];
     }
-    source.sequence = report.sequence;
+    if (!isNews(source, report.sequence)) return [];
     source.heardMs = nowMs;
     return report.poke ? this.#recordPoke(source, report, nowMs) : this.#recordSecond(source, report, nowMs);
   }
@@ -207,6 +224,7 @@ export class MetricCollector {
       source.poked.set(key, {
         concurrency: before.concurrency + concurrency,
         requests: before.requests + Math.max(requests, 0),
+        sequence: report.sequence,
       });
       active.push(key);
     }
@@ -221,7 +239,7 @@ export class MetricCollector {
       const key = revisionKey(reading.namespace, reading.revision);
       const collected = this.#revisions.get(key);
       if (collected === undefined) continue;
-      const poked = source.poked.get(key) ?? ZERO;
+      const poked = this.#takePoked(source, key, report.sequence);
       const concurrency = reading.averageConcurrentRequests;
       const requests = reading.requestCount;
       this.#record(
@@ -239,10 +257,17 @@ export class MetricCollector {
       if (concurrency > 0 || requests > 0 || waiting > 0) latest.set(key, { concurrency, requests, waiting, inFlight });
       active.push(key);
     }
-    source.poked = new Map();
-    source.latest = latest;
+    // A report that was overtaken is no latest word.
+    if (report.sequence === source.highest || !source.hasSecond) source.latest = latest;
+    for (const [key, { sequence }] of source.poked) if (sequence < report.sequence) source.poked.delete(key);
     source.hasSecond = true;
     return active;
+  }
+
+  /** What pokes sent before the report have told of its second already. */
+  #takePoked(source: GatewaySource, key: string, sequence: number): Load {
+    const poked = source.poked.get(key);
+    return poked !== undefined && poked.sequence < sequence ? poked : ZERO;
   }
 
   /** Takes one round of scraping; call it once a second for each revision with ready pods, also when nobody answered. */
