@@ -143,6 +143,10 @@ describe("FlowController", () => {
       false,
     ]);
     expect([controller.finish(b, 1030), controller.finish(b, 1030)]).toEqual([true, false]);
+    controller.cancel(ticket("d", 2000), 2000);
+    for (let i = 0; i < 13; i++) controller.cancel(ticket("e", 2000), 2001);
+    const { counts } = controller.status().find(s => s.level.name === "only")!;
+    expect(counts).toEqual({ dispatched: 3, rejected: 0, timedOut: 1, cancelled: 13 });
   });
 
   it("lets a removed level drain and forgets it with its last request", () => {

@@ -35,7 +35,7 @@ import {
   DEFAULT_QUEUES,
   EXEMPT,
 } from "./objects.ts";
-import type { QueuingConfig, SeatRejection, SeatTicket, WorkEstimate } from "./queue-set.ts";
+import type { QueueSnapshot, QueuingConfig, SeatRejection, SeatTicket, WorkEstimate } from "./queue-set.ts";
 import { QueueSet } from "./queue-set.ts";
 import { RetryAfterTracker } from "./retry-after.ts";
 import { Dealer, ShuffleShardingError } from "./shuffle-sharding.ts";
@@ -118,6 +118,27 @@ export interface LevelStatus {
   readonly seatsWaiting: number;
   readonly executing: number;
   readonly seatsInUse: number;
+  /** Requests since the level came, by what became of them. */
+  readonly counts: Readonly<FlowCounts>;
+}
+
+export interface FlowCounts {
+  dispatched: number;
+  /** At once: over the limit, or the queue full. */
+  rejected: number;
+  timedOut: number;
+  cancelled: number;
+}
+
+/** One level in a dump. */
+export interface LevelDump<T> {
+  readonly level: string;
+  readonly queues: readonly (Omit<QueueSnapshot<never>, "waiting" | "executing"> & {
+    readonly waiting: readonly FlowTicket<T>[];
+    readonly executing: readonly FlowTicket<T>[];
+  })[];
+  /** Executing without having been in a queue. */
+  readonly unqueued: readonly FlowTicket<T>[];
 }
 
 class Ticket<T> implements FlowTicket<T> {
@@ -153,6 +174,7 @@ interface Level<T> {
   /** Seats that one request may take at most. */
   maxSeats: number;
   demand: DemandStats;
+  readonly counts: FlowCounts;
   readonly integrator: DemandIntegrator;
   /** Made at the end of the first configuration that has the level. */
   queueSet: QueueSet<Ticket<T>> | undefined;
@@ -226,6 +248,7 @@ export class FlowController<T> {
     const queueSet = level.queueSet!;
     const result = queueSet.start(ticket, work, classification.hash, nowMs);
     if (result.kind === "rejected") {
+      level.counts.rejected++;
       const retryAfterS = this.#retryAfter.refuse(level.object.name, nowMs);
       this.#reap(level, nowMs);
       return { kind: "rejected", reason: result.reason, retryAfterS };
@@ -233,6 +256,7 @@ export class FlowController<T> {
     ticket.level = level;
     ticket.seat = result.ticket;
     if (result.ticket.state === "executing") {
+      level.counts.dispatched++;
       ticket.state = "executing";
       return { kind: "execute", ticket };
     }
@@ -291,30 +315,22 @@ export class FlowController<T> {
         seatsWaiting: queueSet.seatsWaiting,
         executing: queueSet.executing,
         seatsInUse: queueSet.seatsInUse,
+        counts: { ...level.counts },
       };
     });
   }
 
   /** The queues and requests of each level, for people. Costs O(requests). */
-  dump(): {
-    readonly level: string;
-    readonly queues: readonly {
-      readonly waiting: FlowTicket<T>[];
-      readonly executing: FlowTicket<T>[];
-      /** In seat-seconds. */
-      readonly nextDispatchR: number;
-    }[];
-    readonly unqueued: FlowTicket<T>[];
-  }[] {
-    const tickets = (seats: readonly SeatTicket<Ticket<T>>[]): FlowTicket<T>[] => seats.map(({ payload }) => payload);
+  dump(): LevelDump<T>[] {
+    const tickets = (seats: readonly SeatTicket<Ticket<T>>[]): Ticket<T>[] => seats.map(({ payload }) => payload);
     return [...this.#levels.values()].map(({ object, queueSet }) => {
       const { queues, unqueued } = queueSet!.snapshot();
       return {
         level: object.name,
-        queues: queues.map(({ waiting, executing, nextDispatchR }) => ({
-          waiting: tickets(waiting),
-          executing: tickets(executing),
-          nextDispatchR,
+        queues: queues.map(queue => ({
+          ...queue,
+          waiting: tickets(queue.waiting),
+          executing: tickets(queue.executing),
         })),
         unqueued: tickets(unqueued),
       };
@@ -349,6 +365,8 @@ export class FlowController<T> {
 
   #leave(ticket: Ticket<T>, state: "cancelled" | "expired", nowMs: number): number {
     ticket.state = state;
+    if (state === "expired") ticket.level.counts.timedOut++;
+    else ticket.level.counts.cancelled++;
     this.#deadlines.remove(ticket);
     ticket.level.queueSet!.cancel(ticket.seat, nowMs);
     const retryAfterS = this.#retryAfter.refuse(ticket.level.object.name, nowMs);
@@ -358,6 +376,7 @@ export class FlowController<T> {
 
   #dispatched(ticket: Ticket<T>): void {
     ticket.state = "executing";
+    ticket.level.counts.dispatched++;
     this.#deadlines.remove(ticket);
     this.#options.hooks.dispatched(ticket);
   }
@@ -460,6 +479,7 @@ function newLevel<T>(object: PriorityLevelObject, queuing: QueuingConfig, nowMs:
     currentLimit: 0,
     maxSeats: MAX_SEATS_ANYWHERE,
     demand: NO_DEMAND,
+    counts: { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 },
     integrator: new DemandIntegrator(nowMs),
     queueSet: undefined,
   };

@@ -2,10 +2,13 @@
  * The queue for a place at a revision: who may send the next request to the revision's pods.
  *
  * Theory. Capacity is a number of places D; a request holds one place for as long as it runs, which nobody knows
- * beforehand. Two stages of start-time fair queuing share the places: priority levels by weight, and inside a level
- * its queues evenly; a flow is dealt its queue by shuffle sharding. (P. Goyal, H. Vin, H. Cheng, "Start-time Fair
- * Queuing", SIGCOMM 1996: fair whatever the rate of the server, hence usable as a stage inside a stage; W. Jin,
- * J. Chase, J. Kaur, "Interposed Proportional Sharing", SIGMETRICS 2004: with D requests in service, SFQ(D).)
+ * beforehand. Two stages of start-time fair queuing share the places: priority levels by weight, and inside a level its
+ * queues evenly. (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queuing", SIGCOMM 1996: fair whatever the rate of the
+ * server, hence usable as a stage inside a stage; W. Jin, J. Chase, J. Kaur, "Interposed Proportional Sharing", SIGMETRICS
+ * 2004: with D requests in service, SFQ(D).) Shuffle sharding deals a flow a hand of queues; it stays with the one that
+ * holds its requests, else takes the shortest. So a flow has one queue's share however much it brings, and nearly always
+ * a queue to itself: with 64 queues and hands of 8, 16 flows at work leave a further one none with a chance of less than
+ * (16/64)^8 = 1.5e-5.
  *
  * Each level and each queue has a start tag. The one with the smallest tag goes next and its tag moves on by the
  * request's cost over its weight: at first an estimate, put right when the request leaves its place and its place-time
@@ -110,11 +113,14 @@ const MIN_COST_MS = 1;
 const ESTIMATE_GAIN = 1 / 8;
 /** Level and queue of everybody under the policy `fifo`. */
 const FIFO = "";
+const FIFO_HAND: readonly number[] = [0];
 
 /** What start-time fair queuing orders: a level among levels, or a queue among the queues of its level. */
 interface Node {
   heapIndex: number;
   startTag: number;
+  /** Requests waiting in a queue; 0 for a level. */
+  length: number;
   /** When it was last served, as a count of services: the longer ago, the earlier among equal tags. */
   lastServed: number;
   /** When it last came to wait, as a count of arrivals: the last resort among equals. */
@@ -123,8 +129,10 @@ interface Node {
   busyPeriod: number;
 }
 
+/** Among equal tags the shorter queue goes first: requests alike in cost make many, and a mouse must not lose them all. */
 function goesBefore(a: Node, b: Node): boolean {
   if (a.startTag !== b.startTag) return a.startTag < b.startTag;
+  if (a.length !== b.length) return a.length < b.length;
   if (a.lastServed !== b.lastServed) return a.lastServed < b.lastServed;
   return a.entered < b.entered;
 }
@@ -134,6 +142,12 @@ class Stage<N extends Node> {
   readonly waiting = new IndexedHeap<N>(goesBefore);
   virtualTime = 0;
   busyPeriod = 0;
+
+  /** The tag that a node has, or would have on entering now; a node that does not exist yet enters as any new one. */
+  tagOf(node: N | undefined, busyPeriod: number): number {
+    const virtualTime = this.busyPeriod === busyPeriod ? this.virtualTime : 0;
+    return node?.busyPeriod === busyPeriod ? Math.max(node.startTag, virtualTime) : virtualTime;
+  }
 
   enter(node: N, busyPeriod: number, arrival: number): void {
     if (this.busyPeriod !== busyPeriod) {
@@ -155,7 +169,7 @@ class Stage<N extends Node> {
     node.lastServed = count;
   }
 
-  /** Puts a node back in order after its tag or its emptiness changed. */
+  /** Puts a node back in order after its tag or its length changed. */
   settle(node: N, empty: boolean): void {
     if (node.heapIndex < 0) return;
     if (empty) this.waiting.remove(node);
@@ -199,6 +213,8 @@ class Queue<T> implements Node {
   length = 0;
   oldest: Ticket<T> | undefined;
   newest: Ticket<T> | undefined;
+  /** The flow that came to it last while it was empty. */
+  flow: FlowHash | undefined;
   estimateMs: number;
   readonly level: Level<T>;
 
@@ -239,6 +255,7 @@ class Level<T> implements Node {
   busyPeriod = -1;
   rank: Rank = SHARING;
   weight = 1;
+  readonly length = 0;
   waiting = 0;
   inUse = 0;
   readonly name: string;
@@ -461,22 +478,30 @@ export class PlaceQueue<T> {
     if (waits) this.#stages[level.rank].enter(level, this.#busyPeriod, this.#sequence);
   }
 
-  /** The shortest queue of the flow's hand. */
+  /**
+   * The queue of the flow's hand that is its own already, else the shortest; of equally short ones, the one that would be
+   * served soonest. So a flow has the share of one queue however many requests it brings, and the whole hand to find one
+   * that no other flow is in.
+   */
   #queueFor(level: Level<T>, flow: FlowHash): Queue<T> {
-    let best = 0;
-    if (this.#config.policy === "fair") {
-      const hand = this.#dealer.dealInto(flow, this.#hand);
-      best = hand[0]!;
-      let bestLength = level.queues[best]?.length ?? 0;
-      for (let i = 1; i < hand.length && bestLength > 0; i++) {
-        const length = level.queues[hand[i]!]?.length ?? 0;
-        if (length < bestLength) {
-          best = hand[i]!;
-          bestLength = length;
-        }
-      }
+    const hand = this.#config.policy === "fair" ? this.#dealer.dealInto(flow, this.#hand) : FIFO_HAND;
+    let best = hand[0]!;
+    let bestLength = Infinity;
+    let bestTag = Infinity;
+    for (const candidate of hand) {
+      const queue = level.queues[candidate];
+      const length = queue?.length ?? 0;
+      const tag = level.stage.tagOf(queue, this.#busyPeriod);
+      const busy = length > 0 || tag > level.stage.virtualTime;
+      if (busy && queue?.flow?.low === flow.low && queue.flow.high === flow.high) return queue;
+      if (length > bestLength || (length === bestLength && tag >= bestTag)) continue;
+      best = candidate;
+      bestLength = length;
+      bestTag = tag;
     }
-    return (level.queues[best] ??= new Queue<T>(level, this.#estimateMs));
+    const queue = (level.queues[best] ??= new Queue<T>(level, this.#estimateMs));
+    if (bestLength === 0) queue.flow = flow;
+    return queue;
   }
 
   #join(ticket: Ticket<T>, level: Level<T>, queue: Queue<T>): void {
@@ -484,6 +509,7 @@ export class PlaceQueue<T> {
     queue.append(ticket);
     level.waiting++;
     if (queue.length === 1) level.stage.enter(queue, this.#busyPeriod, ticket.sequence);
+    else level.stage.settle(queue, false);
     if (level.waiting === 1) this.#stages[level.rank].enter(level, this.#busyPeriod, ticket.sequence);
   }
 

@@ -20,7 +20,7 @@
 import type { FlowHash } from "./flow-hash.ts";
 import { IndexedHeap } from "./indexed-heap.ts";
 import { MinTree } from "./min-tree.ts";
-import { nanoseconds, nanosecondsPerSeat, seatsTimesNanoseconds } from "./seat-seconds.ts";
+import { nanoseconds, nanosecondsPerSeat, SEAT_SECONDS_SCALE, seatsTimesNanoseconds } from "./seat-seconds.ts";
 import { Dealer } from "./shuffle-sharding.ts";
 
 /** What becomes of requests over the limit. Exempt levels have no limit. */
@@ -78,6 +78,8 @@ export interface QueueSnapshot<T> {
   readonly seatsInUse: number;
   /** In seat-seconds. */
   readonly nextDispatchR: number;
+  /** Work that those who wait are expected to be, in seat-seconds. */
+  readonly waitingWork: number;
 }
 
 /** Service time assumed at dispatch. */
@@ -338,7 +340,8 @@ export class QueueSet<T> {
         waiting: queue.waiting.toArray(),
         executing: queue.executing.toArray(),
         seatsInUse: queue.seatsInUse,
-        nextDispatchR: queue.nextDispatchR / 1e8,
+        nextDispatchR: queue.nextDispatchR / SEAT_SECONDS_SCALE,
+        waitingWork: queue.waitingWork / SEAT_SECONDS_SCALE,
       })),
       unqueued: this.#unqueued.toArray(),
     };
