@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import fc from "fast-check";
 import {
   MANDATORY_FLOW_SCHEMAS,
   MANDATORY_PRIORITY_LEVELS,
@@ -215,6 +216,96 @@ describe("FlowController", () => {
     ticket("alice");
     const dump = controller.dump().find(({ level: name }) => name === "only")!;
     expect(dump.queues[place.queue]!.waiting.map(({ payload }) => payload)).toEqual(["alice"]);
+  });
+
+  it("loses no request and no seat while levels and schemas come, change and go", () => {
+    const names = ["a", "b", "c"];
+    const arbitraryLevel = fc.record({
+      name: fc.constantFrom(...names),
+      shares: fc.constantFrom(0, 1, 30),
+      queues: fc.constantFrom(0, 1, 4),
+      lendable: fc.constantFrom(0, 50, 100),
+    });
+    const step = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          kind: fc.constant("start" as const),
+          user: fc.nat(5),
+          seats: fc.integer({ min: 1, max: 3 }),
+        }),
+      },
+      {
+        weight: 5,
+        arbitrary: fc.record({ kind: fc.constantFrom("finish" as const, "cancel" as const), at: fc.nat() }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant("pass" as const), ms: fc.integer({ min: 0, max: 12_000 }) }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          kind: fc.constant("configure" as const),
+          levels: fc.uniqueArray(arbitraryLevel, { selector: ({ name }) => name }),
+          target: fc.constantFrom(...names),
+          totalSeats: fc.integer({ min: 1, max: 12 }),
+        }),
+      },
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120 }), steps => {
+        const { controller, dispatched, expired } = harness(5, [level("a")], [schema("all", "a")]);
+        const tickets: FlowTicket<string>[] = [];
+        const queuedOnce = new Set<FlowTicket<string>>();
+        const inState = (state: string): FlowTicket<string>[] => tickets.filter(ticket => ticket.state === state);
+        let nowMs = 0;
+        const pass = (ms: number): void => {
+          for (const endMs = nowMs + ms; nowMs < endMs; ) {
+            nowMs = Math.min(endMs, Math.max(nowMs, controller.nextEventMs()));
+            controller.tick(nowMs);
+          }
+        };
+        for (const s of steps) {
+          if (s.kind === "start") {
+            const classification = controller.classify(by(`u${s.user}`));
+            const result = controller.start({ classification, seats: s.seats, payload: "" }, nowMs);
+            if (result.kind !== "rejected") tickets.push(result.ticket);
+            if (result.kind === "queued") queuedOnce.add(result.ticket);
+          } else if (s.kind === "pass") pass(s.ms);
+          else if (s.kind === "configure") {
+            const levels = s.levels.map(({ name, shares, queues, lendable }) =>
+              level(name, {
+                nominalConcurrencyShares: shares,
+                lendablePercent: lendable,
+                limitResponse:
+                  queues === 0
+                    ? { type: "Reject" }
+                    : { type: "Queue", queuing: { queues, handSize: 1, queueLengthLimit: 3 } },
+              }),
+            );
+            controller.configure(levels, [schema("all", s.target)], nowMs, s.totalSeats);
+          } else {
+            const candidates = inState(s.kind === "finish" ? "executing" : "queued");
+            const chosen = candidates[s.at % Math.max(1, candidates.length)];
+            if (chosen !== undefined) expect(controller[s.kind](chosen, nowMs)).toBe(true);
+          }
+          const sums = controller.status().map(({ waiting, executing }) => [waiting, executing]);
+          expect(sums.reduce((sum, [waiting]) => sum + waiting!, 0)).toBe(inState("queued").length);
+          expect(sums.reduce((sum, [, executing]) => sum + executing!, 0)).toBe(inState("executing").length);
+        }
+        pass(1000); // no queued one waits longer
+        expect(inState("queued")).toEqual([]);
+        for (const ticket of tickets) controller.finish(ticket, nowMs);
+        const ended = [...dispatched, ...expired.map(([ticket]) => ticket), ...inState("cancelled")];
+        expect(new Set(ended)).toEqual(queuedOnce);
+        expect(ended).toHaveLength(queuedOnce.size);
+        for (const status of controller.status()) {
+          expect(status).toMatchObject({ seatsInUse: 0, seatsWaiting: 0, quiescing: false });
+        }
+      }),
+      { numRuns: 150, seed: 12 },
+    );
   });
 
   describe("reports of users", () => {
