@@ -3,6 +3,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { CliError, EXIT } from "./cli-error.ts";
 import { addClusterOptions } from "./cluster/options.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addFlow } from "./commands/flow.ts";
 import { addSimulate } from "./commands/simulate.ts";
 import { addVersion } from "./commands/version.ts";
 import { addWhy } from "./commands/why.ts";
@@ -23,6 +24,7 @@ export function createProgram(context: CommandContext): Command {
       getErrHelpWidth: () => terminal.columns,
     });
   addWhy(program, context);
+  addFlow(program, context);
   addSimulate(program, context);
   addVersion(program, context, packageJson.version);
   return program;

@@ -1,91 +1,60 @@
 import { z } from "zod";
 
 /**
- * What a gateway answers to `GET /debug/flow/state` (port 9090), for `fairway flow top` and `fairway flow explain`: its priority
- * levels with their seats and queues, the places of its revisions, and who waits longest. Beside the three dumps at upstream's
- * paths, which are text for people; this is one moment, for programs. `?requests=N` sets how many requests are told of
- * (default 20, at most 1000; those that have waited longest come first).
+ * What a gateway shows of its flow control on its admin port (9090), for `fairway flow top` and `fairway flow explain`. Fields that
+ * are named here are relied on, others are passed on.
  */
 
 const count = () => z.number().int().nonnegative();
 
-/** One queue of a level that has requests. */
-export const FlowQueueSchema = z.looseObject({
-  index: count(),
-  waiting: count(),
-  executing: count(),
-});
-
-export const FlowLevelSchema = z.looseObject({
+/** One priority level: limits and use in seats, requests by what became of them since the gateway started. */
+export const FlowLevelViewSchema = z.looseObject({
   name: z.string(),
-  /** Empty for a mandatory one that has no object. */
-  uid: z.string(),
   type: z.enum(["Limited", "Exempt"]),
   /** Named by no object any more; goes with its last request. */
   quiescing: z.boolean(),
-  /** Seats: by shares, least and most, and the limit that holds now. */
-  nominalLimit: count(),
-  minLimit: count(),
-  maxLimit: count(),
+  nominal: count(),
+  min: count(),
+  max: count(),
+  /** The limit that holds now, between min and max. */
   currentLimit: count(),
   seatsInUse: count(),
   executing: count(),
   waiting: count(),
-  /** Only those with requests. */
-  queues: z.array(FlowQueueSchema),
-  /** Since the gateway started. */
   dispatched: count(),
   rejected: count(),
   timedOut: count(),
 });
-export type FlowLevel = z.infer<typeof FlowLevelSchema>;
+export type FlowLevelView = z.infer<typeof FlowLevelViewSchema>;
 
-/** The places of one revision at this gateway. */
-export const FlowPlacesSchema = z.looseObject({
-  namespace: z.string(),
-  revision: z.string(),
-  /** Absent: no limit. */
-  capacity: count().optional(),
-  inUse: count(),
-  waiting: count(),
-  policy: z.enum(["fair", "fifo"]),
-  /** Levels with requests, as PlaceQueue's snapshot has them. */
-  levels: z.array(
-    z.looseObject({ level: z.string(), waiting: count(), inUse: count(), queueLengths: z.array(count()) }),
-  ),
+/** `GET /debug/flow-control`. */
+export const FlowControlViewSchema = z.looseObject({
+  levels: z.array(FlowLevelViewSchema),
+  /** Schemas that name a level which does not exist. */
+  dangling: z.array(z.looseObject({ schema: z.string(), level: z.string() })),
+  /** Levels that cannot work. */
+  broken: z.array(z.looseObject({ level: z.string(), problem: z.string() })),
 });
-export type FlowPlaces = z.infer<typeof FlowPlacesSchema>;
+export type FlowControlView = z.infer<typeof FlowControlViewSchema>;
 
-/** One request that waits. */
-export const FlowRequestSchema = z.looseObject({
-  /** For a place at its revision, or for a seat at the gateway. */
-  waitsFor: z.enum(["place", "seat"]),
-  waitedMs: z.number().nonnegative(),
-  level: z.string(),
-  schema: z.string(),
-  /** What makes the flow within the schema; empty: all its requests are one. */
-  flow: z.string(),
-  user: z.string(),
-  verb: z.string(),
-  namespace: z.string(),
-  service: z.string(),
-  /** Without the query. */
-  path: z.string(),
-});
-export type FlowRequest = z.infer<typeof FlowRequestSchema>;
+/** `GET /debug/revisions`: the revisions of the gateway, by `namespace/name`. */
+export const RevisionsViewSchema = z.record(
+  z.string(),
+  z.looseObject({
+    /** Places at its pods, held or free. */
+    places: z.union([count(), z.literal("unlimited")]),
+    /** Requests at pods, and requests that wait for a place. */
+    inFlight: count(),
+    waiting: count(),
+    /** Priority levels with requests, as the place queue's snapshot has them. */
+    levels: z.array(z.looseObject({ level: z.string(), waiting: count(), inUse: count() })).optional(),
+  }),
+);
+export type RevisionsView = z.infer<typeof RevisionsViewSchema>;
 
-export const FlowStateSchema = z.looseObject({
-  /** The gateway's name: its pod. */
-  gateway: z.string(),
-  /** By the gateway's clock, milliseconds since the epoch. */
-  atMs: z.number(),
-  /** Seats of this gateway, all levels together. */
-  totalSeats: count(),
-  levels: z.array(FlowLevelSchema),
-  /** Revisions with requests. */
-  places: z.array(FlowPlacesSchema),
-  requests: z.array(FlowRequestSchema),
-});
-export type FlowState = z.infer<typeof FlowStateSchema>;
+export const FLOW_CONTROL_VIEW_PATH = "/debug/flow-control";
+export const REVISIONS_VIEW_PATH = "/debug/revisions";
 
-export const FLOW_STATE_PATH = "/debug/flow/state";
+/** Tables at upstream's paths: a head and rows, cells apart by `, `, texts with odd characters as JSON strings. */
+export const DUMP_QUEUES_PATH = "/debug/api_priority_and_fairness/dump_queues";
+export const DUMP_REQUESTS_PATH = "/debug/api_priority_and_fairness/dump_requests";
