@@ -195,6 +195,27 @@ export const FAIRWAY_SCALING = {
     "none",
     "Most pods of all revisions with traffic together, changed without a new revision. Cloud Run's service-level maximum.",
   ),
+  class: fairway(
+    "class",
+    ["service"],
+    "as `autoscaling.knative.dev/class`",
+    "the template's",
+    "The policy that decides the number of pods of all revisions, changed without a new revision.",
+  ),
+  target: fairway(
+    "target",
+    ["service"],
+    "number, 0.01 or more",
+    "the template's",
+    "kpa class: value of the metric that one pod should carry, changed without a new revision.",
+  ),
+  targetUtilization: fairway(
+    "target-utilization-percentage",
+    ["service"],
+    "number, 1..100",
+    "the template's",
+    "kpa class: share of the target that is aimed at, changed without a new revision.",
+  ),
   manualInstanceCount: fairway(
     "manual-instance-count",
     BOTH,
@@ -228,7 +249,14 @@ export const FAIRWAY_SCALING = {
     BOTH,
     "`true` or `false`",
     "`true`",
-    "cloudrun class: lower a pod's maximum concurrency while its CPU is saturated.",
+    "cloudrun class: lower a pod's maximum concurrency while its CPU is saturated. Needs `share-process-namespace`.",
+  ),
+  shareProcessNamespace: fairway(
+    "share-process-namespace",
+    ["template"],
+    "`true` or `false`",
+    "`false`",
+    "The pod's containers share one process namespace, so that the CPU they use is known each second. Containers then see each other's processes.",
   ),
   idleTimeout: fairway(
     "idle-timeout",

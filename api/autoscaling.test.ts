@@ -55,6 +55,26 @@ describe("a revision's autoscaling", () => {
     ).toEqual({ maxScale: 5 });
   });
 
+  test("class and target set on the Service win over the template's", () => {
+    const template = {
+      "autoscaling.knative.dev/class": "kpa.autoscaling.knative.dev",
+      "autoscaling.knative.dev/target": "10",
+      "autoscaling.knative.dev/target-utilization-percentage": "70",
+    };
+    const service = {
+      "autoscaling.fairway.dev/class": "cloudrun.autoscaling.fairway.dev",
+      "autoscaling.fairway.dev/target": "20",
+      "autoscaling.fairway.dev/target-utilization-percentage": "90",
+    };
+    expect(parseRevisionAutoscaling(template, service)).toMatchObject({
+      class: "cloudrun.autoscaling.fairway.dev",
+      scaling: { target: 20, targetUtilization: 0.9 },
+    });
+    expect(parseRevisionAutoscaling(template, { "run.googleapis.com/scalingMode": "manual" }).class).toBe(
+      "manual.autoscaling.fairway.dev",
+    );
+  });
+
   test("values that admission refuses count as absent", () => {
     expect(
       parseRevisionAutoscaling({

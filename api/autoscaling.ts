@@ -62,8 +62,11 @@ export interface RevisionAutoscaling {
 export interface ServiceScaling {
   readonly minScale?: number;
   readonly maxScale?: number;
-  /** `run.googleapis.com/scalingMode: manual`. */
-  readonly manual?: boolean;
+  /** Ours, or manual by `run.googleapis.com/scalingMode: manual`. */
+  readonly class?: AutoscalingClass;
+  readonly target?: number;
+  /** Fraction, (0, 1]. */
+  readonly targetUtilization?: number;
 }
 
 /**
@@ -84,13 +87,13 @@ export function parseRevisionAutoscaling(
   const throttled = own(CLOUD_RUN_ANNOTATION.cpuThrottling, parseBool);
   return {
     ...defined({
-      class: serviceScaling.manual === true ? AUTOSCALING_CLASS.manual : own(AUTOSCALING.class, knownClass),
+      class: serviceScaling.class ?? own(AUTOSCALING.class, knownClass),
     }),
     scaling: defined({
       metric: own(AUTOSCALING.metric, oneOf("concurrency", "rps")),
       aggregation: own(AUTOSCALING.metricAggregationAlgorithm, aggregation),
-      target: own(AUTOSCALING.target, floatIn(0.01, Infinity)),
-      targetUtilization: own(AUTOSCALING.targetUtilization, percentageIn(1, 100)),
+      target: serviceScaling.target ?? own(AUTOSCALING.target, target),
+      targetUtilization: serviceScaling.targetUtilization ?? own(AUTOSCALING.targetUtilization, percentageIn(1, 100)),
       targetBurstCapacity: own(AUTOSCALING.targetBurstCapacity, burstCapacity),
       windowMs: own(AUTOSCALING.window, durationIn(5000, HOUR_MS)),
       panicWindowPercentage: own(AUTOSCALING.panicWindowPercentage, floatIn(1, 100)),
@@ -115,12 +118,20 @@ export function parseRevisionAutoscaling(
   };
 }
 
+/** Whether the pods share one process namespace, which tells the CPU of each second. */
+export const sharesProcessNamespace = (revision: Annotations | undefined): boolean =>
+  read(revision)(FAIRWAY_SCALING.shareProcessNamespace, parseBool) === true;
+
 export function parseServiceScaling(service: Annotations | undefined): ServiceScaling {
   const own = read(service);
   return defined({
     minScale: own(FAIRWAY_SCALING.minScale, count) ?? own(CLOUD_RUN_ANNOTATION.minScale, count),
     maxScale: own(FAIRWAY_SCALING.maxScale, count) ?? own(CLOUD_RUN_ANNOTATION.maxScale, count),
-    manual: own(CLOUD_RUN_ANNOTATION.scalingMode, mode => (mode === "manual" ? true : undefined)),
+    class:
+      own(FAIRWAY_SCALING.class, knownClass) ??
+      own(CLOUD_RUN_ANNOTATION.scalingMode, mode => (mode === "manual" ? AUTOSCALING_CLASS.manual : undefined)),
+    target: own(FAIRWAY_SCALING.target, target),
+    targetUtilization: own(FAIRWAY_SCALING.targetUtilization, percentageIn(1, 100)),
   });
 }
 
@@ -205,6 +216,8 @@ const durationIn =
     const value = parseDurationMs(text);
     return value !== undefined && value >= min && value <= max ? value : undefined;
   };
+
+const target = floatIn(0.01, Infinity);
 
 const burstCapacity: Parse<number> = text => {
   const value = parseFloat64(text);

@@ -1,14 +1,16 @@
 import type { V1TokenReview } from "@kubernetes/client-node";
 import { Counter } from "prom-client";
 import { LABEL } from "../../api/labels.ts";
-import type { Revision } from "../../api/serving/v1/types.ts";
+import type { Revision, Service } from "../../api/serving/v1/types.ts";
 import type { GatewayReply, GatewayReport } from "../../api/wire/stats.ts";
+import type { CloudRunLoad } from "../../core/autoscaling/cloud-run-drivers.ts";
 import { MetricCollector, revisionKey } from "../../core/autoscaling/collector.ts";
 import { explain } from "../../core/autoscaling/explain.ts";
 import { instanceSeconds } from "../../core/autoscaling/observe-revision.ts";
 import { labelledWith, watching, type Controller, type OperatorRuntime } from "../runtime/capability.ts";
 import { configMaps, deployments, pods, revisions, services, systemEndpointSlices } from "../runtime/kinds.ts";
 import { keyOf } from "../runtime/resource.ts";
+import type { KubeObject } from "../runtime/types.ts";
 import { SettingsStore } from "../services/settings.ts";
 import { DecisionEvents } from "./decision-events.ts";
 import type { DecisionStore } from "./decision-store.ts";
@@ -16,9 +18,11 @@ import { GatewayHints } from "./gateway-hints.ts";
 import type { GatewayRegistry } from "./gateway-registry.ts";
 import { GATEWAY_SERVICE, gatewaySet } from "./gateway-set.ts";
 import { gatewayTokens, type ReviewToken } from "./gateway-tokens.ts";
+import { KubeletCpu, kubeletReader } from "./kubelet-cpu.ts";
 import { podScraper } from "./pod-scraper.ts";
 import { resolveScaling } from "./resolve.ts";
 import { RevisionScaler, type ResolvedScaling } from "./revision-scaler.ts";
+import { rolloutOf, withRolloutCapacity } from "./rollout.ts";
 import type { ScalingBoard } from "./scaling-board.ts";
 import { runScrapes, runTicks, type ScalingLoops } from "./scaling-loops.ts";
 import { ScalingMetrics } from "./scaling-metrics.ts";
@@ -42,7 +46,13 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
   const log = runtime.logger("autoscaling");
   const collector = new MetricCollector();
   const metrics = new ScalingMetrics(runtime.metrics);
-  const events = new DecisionEvents(runtime.events);
+  const serviceLister = runtime.lister(services);
+  const serviceOf = (revision: Pick<KubeObject, "metadata">): Service | undefined => {
+    const { namespace, labels } = revision.metadata ?? {};
+    const name = labels?.[LABEL.service];
+    return name === undefined ? undefined : serviceLister.get({ namespace, name });
+  };
+  const events = new DecisionEvents(runtime.events, serviceOf);
   const refused = new Counter({
     name: "autoscaler_refused_reports_total",
     help: "Gateway reports that were not taken",
@@ -57,7 +67,16 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
   const hints = new GatewayHints();
   const settings = new SettingsStore({ ...config });
   const revisionLister = runtime.lister(revisions);
-  const resolve = serviceAwareResolve(runtime, settings);
+  const loadOf = (key: string): CloudRunLoad | undefined => {
+    const nowMs = clock.nowMs();
+    const { load } = collector.instancesLoad(key, nowMs);
+    if (load !== undefined) return load;
+    const windowed = collector.load(key, "concurrency", nowMs);
+    return windowed.kind === "measured"
+      ? { concurrency1m: windowed.stable, concurrency10m: windowed.stable, cpu1m: undefined }
+      : undefined;
+  };
+  const resolve = serviceAwareResolve(settings, serviceOf, loadOf);
 
   const scaler = new RevisionScaler({
     revisions: revisionLister,
@@ -153,11 +172,18 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
         log.warn({ reason }, "gateway report refused");
       },
     });
+    const kubelets = new KubeletCpu({
+      pods: () => scaler.measuredPods(),
+      read: kubeletReader(),
+      clock,
+      onFailed: (hostIp, error) => log.debug({ hostIp, error }, "kubelet did not tell the CPU use of pods"),
+    });
     const loops: ScalingLoops = {
       scaler,
       collector,
       queue: controller,
       scrape: podScraper(SCRAPE_TIMEOUT_MS),
+      nodesCpu: pod => kubelets.usage(pod),
       clock,
       random: runtime.random,
       onScraped: key => {
@@ -172,7 +198,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
       },
     };
     try {
-      await Promise.all([runTicks(loops, signal), runScrapes(loops, signal)]);
+      await Promise.all([runTicks(loops, signal), runScrapes(loops, signal), kubelets.run(signal)]);
     } finally {
       await intake.close();
     }
@@ -180,26 +206,29 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
   return controller;
 }
 
-/** Numbers of a revision, with its Service's own bounds and its part of the traffic. */
+/** Numbers of a revision, with its Service's own bounds, its part of the traffic, and what a rollout asks of it. */
 function serviceAwareResolve(
-  runtime: OperatorRuntime,
   settings: SettingsStore,
-): (revision: Revision, reachable: boolean) => ResolvedScaling {
-  const serviceLister = runtime.lister(services);
-  return (revision, reachable) => {
-    const { namespace, labels, name } = revision.metadata;
-    const owner = labels?.[LABEL.service];
-    const service = owner === undefined ? undefined : serviceLister.get({ namespace, name: owner });
+  serviceOf: (revision: Revision) => Service | undefined,
+  loadOf: (key: string) => CloudRunLoad | undefined,
+): (revision: Revision, reachable: boolean, replicas: number) => ResolvedScaling {
+  return (revision, reachable, replicas) => {
+    const { namespace = "", name } = revision.metadata;
+    const service = serviceOf(revision);
     const { autoscaler, pods: podSettings } = settings.current;
+    const rollout = rolloutOf(service, revision);
     const traffic = service?.status?.traffic;
-    return resolveScaling(revision, reachable, {
+    const resolved = resolveScaling(revision, reachable, {
       config: autoscaler,
       progressDeadlineMs: podSettings.deployment.progressDeadlineMs,
       serviceAnnotations: service?.metadata.annotations,
-      trafficPercent: traffic
-        ?.filter(target => target.revisionName === name)
-        .reduce((sum, target) => sum + (target.percent ?? 0), 0),
+      trafficPercent:
+        rollout?.percent ??
+        traffic?.filter(target => target.revisionName === name).reduce((sum, target) => sum + (target.percent ?? 0), 0),
     });
+    if (rollout === undefined) return resolved;
+    const loads = rollout.from.map(old => loadOf(revisionKey(namespace, old)));
+    return withRolloutCapacity(resolved, rollout.percent, loads, replicas);
   };
 }
 

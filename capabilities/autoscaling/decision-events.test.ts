@@ -8,7 +8,7 @@ const revision: KubeObject = { apiVersion: "serving.knative.dev/v1", kind: "Revi
 function decision(atMs: number, more: { bound?: string; reason?: string; readyPods?: number }): Decision {
   return {
     atMs,
-    spec: { lifecycle: { bounds: { max: 3 } } },
+    spec: { policy: { kind: "kpa" }, lifecycle: { bounds: { max: 3 } } },
     observation: { readyPods: more.readyPods ?? 2 },
     outcome: {
       decision: more.reason === undefined ? { valid: true } : { valid: false, reason: more.reason },
@@ -22,9 +22,10 @@ function decision(atMs: number, more: { bound?: string; reason?: string; readyPo
 
 function recorder(): { readonly events: DecisionEvents; readonly told: string[] } {
   const told: string[] = [];
-  const events = new DecisionEvents({
-    event: (_object, type, reason, message) => told.push(`${type} ${reason}: ${message}`),
-  });
+  const events = new DecisionEvents(
+    { event: (_object, type, reason, message) => told.push(`${type} ${reason}: ${message}`) },
+    () => undefined,
+  );
   return { events, told };
 }
 

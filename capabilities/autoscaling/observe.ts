@@ -8,12 +8,15 @@ import { initialScaleReached } from "../services/initial-scale.ts";
 /** A pod that is not being deleted, with its address once it has one. */
 export interface LivePod extends PodView {
   readonly ip: string | undefined;
+  readonly hostIp: string | undefined;
 }
 
 /** A pod that takes requests now. */
 export interface ReadyPod {
   readonly name: string;
   readonly ip: string;
+  /** Of its node. */
+  readonly hostIp: string | undefined;
   readonly startedMs: number;
 }
 
@@ -27,6 +30,7 @@ export function livePods(pods: readonly V1Pod[]): readonly LivePod[] {
       {
         name,
         ip: status?.podIP,
+        hostIp: status?.hostIP,
         createdMs: timeOf(creationTimestamp),
         readySinceMs: ready === undefined ? undefined : timeOf(ready.lastTransitionTime),
       },
@@ -35,8 +39,8 @@ export function livePods(pods: readonly V1Pod[]): readonly LivePod[] {
 }
 
 export function readyPods(pods: readonly LivePod[]): readonly ReadyPod[] {
-  return pods.flatMap(({ name, ip, createdMs, readySinceMs }) =>
-    ip === undefined || readySinceMs === undefined ? [] : [{ name, ip, startedMs: createdMs }],
+  return pods.flatMap(({ name, ip, hostIp, createdMs, readySinceMs }) =>
+    ip === undefined || readySinceMs === undefined ? [] : [{ name, ip, hostIp, startedMs: createdMs }],
   );
 }
 

@@ -20,6 +20,7 @@ import type { ClusterWriter, KubeObject, Lister, ObjectKey, ReconcileResult, Rec
 import { isReachable } from "../services/reachability.ts";
 import { lifecycleFromStatus, livePods, readyPods, type ReadyPod } from "./observe.ts";
 import type { ScalingBoard } from "./scaling-board.ts";
+import { noteOf } from "./scaling-note.ts";
 
 /** Which pods a ReplicaSet deletes first; a number as text. */
 const DELETION_COST = "controller.kubernetes.io/pod-deletion-cost";
@@ -51,7 +52,7 @@ export interface RevisionScalerDependencies {
   readonly writer: Pick<ClusterWriter, "applyPart" | "patchMetadata">;
   readonly clock: Pick<Clock, "nowMs">;
   /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
-  readonly resolve: (revision: Revision, reachable: boolean) => ResolvedScaling;
+  readonly resolve: (revision: Revision, reachable: boolean, replicas: number) => ResolvedScaling;
   /** Hears each decision; must not block or throw. */
   readonly onDecision: (key: string, revision: Revision, decision: Decision) => void;
   readonly onGone: (key: string, object: ObjectKey) => void;
@@ -104,6 +105,15 @@ export class RevisionScaler implements Reconciler {
     }
   }
 
+  /** Ready pods whose instances count one by one, and the nodes they are on. */
+  *measuredPods(): Iterable<{ readonly namespace: string; readonly name: string; readonly hostIp: string }> {
+    for (const { key, ready, windows } of this.scrapeTargets()) {
+      if (windows.perInstance !== true) continue;
+      const namespace = key.slice(0, key.indexOf("/"));
+      for (const { name, hostIp } of ready) if (hostIp !== undefined) yield { namespace, name, hostIp };
+    }
+  }
+
   /** What a followed revision was last decided by. */
   policyOf(key: string): PolicySpec | undefined {
     return this.#followed.get(key)?.policy;
@@ -132,7 +142,7 @@ export class RevisionScaler implements Reconciler {
 
     const nowMs = clock.nowMs();
     const reachable = isReachable(revision);
-    const { spec, windows } = this.#deps.resolve(revision, reachable);
+    const { spec, windows } = this.#deps.resolve(revision, reachable, deployment.spec?.replicas ?? 0);
     collector.register(key, windows, nowMs);
 
     const pods = this.#deps.pods.list({ namespace, labels: { [LABEL.revision]: object.name } });
@@ -161,20 +171,16 @@ export class RevisionScaler implements Reconciler {
     if (wantedReplicas === 0 && pods.length === 0 && collector.release(key, nowMs)) this.#active.delete(key);
     else this.#active.set(key, object);
 
+    const decision: Decision = { atMs: nowMs, spec, observation, outcome, replicasBefore, livePods: live.length };
+    const { min, initial } = spec.lifecycle.bounds;
     board.publish(object, {
       mode: step.mode,
       activity: next.lifecycle.activity,
       wanted: step.wanted,
-      note: note(outcome),
+      readyBeforeTraffic: next.lifecycle.initialScaleReached ? undefined : Math.max(min, initial),
+      note: noteOf(decision),
     });
-    this.#deps.onDecision(key, revision, {
-      atMs: nowMs,
-      spec,
-      observation,
-      outcome,
-      replicasBefore,
-      livePods: live.length,
-    });
+    this.#deps.onDecision(key, revision, decision);
     return step.recheckAtMs === undefined ? {} : { requeueAfterMs: Math.max(0, step.recheckAtMs - nowMs) };
   }
 
@@ -208,11 +214,4 @@ export class RevisionScaler implements Reconciler {
     this.#deps.board.remove(object);
     this.#deps.onGone(key, object);
   }
-}
-
-/** What bounds the number, when a user can change it. */
-function note(outcome: ScaleOutcome): string | undefined {
-  if (outcome.step.bound === "max-scale") return `at max scale: ${outcome.desired} pods are wanted`;
-  if (!outcome.decision.valid && outcome.desired !== undefined) return `held without data: ${outcome.decision.reason}`;
-  return undefined;
 }

@@ -1,14 +1,15 @@
 import type { Activity, PathMode } from "../../core/autoscaling/lifecycle.ts";
 import { keyText } from "../runtime/resource.ts";
 import type { ObjectKey } from "../runtime/types.ts";
-import type { RevisionScaling } from "../services/revision-scaling.ts";
+import type { RevisionScaling, ScalingNote } from "../services/revision-scaling.ts";
 
 /** What the autoscaler last decided for one revision, as the reconcilers of status and endpoints see it. */
 export interface RevisionScale {
   readonly mode: PathMode;
   readonly activity: Activity;
   readonly wanted: number | undefined;
-  readonly note?: string | undefined;
+  readonly readyBeforeTraffic: number | undefined;
+  readonly note?: ScalingNote | undefined;
 }
 
 /** In memory, in the leading operator: a new leader decides afresh from the objects. */
@@ -43,7 +44,9 @@ function equal(a: RevisionScale, b: RevisionScale): boolean {
   return (
     a.mode === b.mode &&
     a.wanted === b.wanted &&
-    a.note === b.note &&
+    a.readyBeforeTraffic === b.readyBeforeTraffic &&
+    a.note?.reason === b.note?.reason &&
+    a.note?.message === b.note?.message &&
     a.activity.phase === b.activity.phase &&
     a.activity.sinceMs === b.activity.sinceMs
   );

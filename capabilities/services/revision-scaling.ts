@@ -10,8 +10,16 @@ export interface ScalingStatus {
   /** Pods it heads for; undefined while it has not decided. */
   readonly wanted: number | undefined;
   readonly mode: PathMode;
-  /** Why the number is what it is, when something bounds it that a user can change (at max scale, no metrics). */
-  readonly note?: string | undefined;
+  /** Pods to have ready before traffic moves to the revision; undefined once they were. */
+  readonly readyBeforeTraffic?: number | undefined;
+  /** Why the number is what it is, when something bounds it that a user can change (at max scale, no data). */
+  readonly note?: ScalingNote | undefined;
+}
+
+/** As a condition has it. Holds as long as its cause; numbers that change all the time are not in it. */
+export interface ScalingNote {
+  readonly reason: string;
+  readonly message: string;
 }
 
 /**

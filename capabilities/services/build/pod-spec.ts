@@ -6,6 +6,7 @@ import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { PodContainer, PodEnvVar, PodResources, PodSpec } from "../kinds.ts";
 import { variable } from "./metadata.ts";
 import { QUEUE_PROXY_PORTS, type PodSettings } from "./pod-settings.ts";
+import { sharedProcessNamespace } from "./process-namespace.ts";
 import { buildQueueProxyContainer } from "./queue-proxy-container.ts";
 import { DEFAULT_CONTAINER, servingContainer, userPort } from "./serving-container.ts";
 
@@ -32,6 +33,7 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
   const spread = settings.deployment.defaultAffinityType === "prefer-spread-revision-over-nodes";
   const affinity = pod.affinity ?? (spread ? spreadOverNodes(revision) : undefined);
   const enableServiceLinks = pod.enableServiceLinks ?? settings.enableServiceLinks;
+  const shareProcessNamespace = sharedProcessNamespace(revision);
   return {
     ...(pod as PodSpec),
     ...(initContainers === undefined ? {} : { initContainers: initContainers.map(buildInitContainer) }),
@@ -47,6 +49,7 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
     ...(runtimeClassName === undefined ? {} : { runtimeClassName }),
     ...(affinity === undefined ? {} : { affinity }),
     ...(enableServiceLinks === undefined ? {} : { enableServiceLinks }),
+    ...(shareProcessNamespace === undefined ? {} : { shareProcessNamespace }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Revision } from "../../../api/serving/v1/types.ts";
 import type { PodContainer, PodProbe } from "../kinds.ts";
 import { variable } from "./metadata.ts";
 import { QUEUE_PROXY_CONTAINER, QUEUE_PROXY_PORTS, type PodSettings } from "./pod-settings.ts";
+import { sharedProcessNamespace } from "./process-namespace.ts";
 import { queueProxyResources } from "./queue-proxy-resources.ts";
 import { protocolOf, servingContainer, userPort } from "./serving-container.ts";
 
@@ -61,7 +62,7 @@ function plainEnvironment(revision: Revision, settings: PodSettings): Record<str
     SERVING_READINESS_PROBE: probes === undefined ? undefined : JSON.stringify(probes),
     SERVING_ENABLE_REQUEST_LOG: String(settings.observability.enableRequestLog),
     SERVING_ENABLE_PROBE_REQUEST_LOG: String(settings.observability.enableProbeRequestLog),
-    MEASURE_CPU: String(spec.shareProcessNamespace === true),
+    MEASURE_CPU: String(sharedProcessNamespace(revision) === true),
   };
   return Object.fromEntries(
     Object.entries(settled).filter((entry): entry is [string, string] => entry[1] !== undefined),

@@ -77,16 +77,43 @@ describe("judgeRevision", () => {
     {
       title: "KS#16649: three of twenty initial pods are ready",
       observed: { deployment: { kind: "present", deployment: deployment(20, 3) }, initialScale: 20 },
-      resources: deploying,
+      resources: conditionUnknown("Deploying", "3 of 20 pods are ready."),
       container: conditionTrue(),
       reached: false,
     },
     {
       title: "min scale above initial scale counts too",
       observed: { deployment: { kind: "present", deployment: deployment(5, 4) }, minScale: 5 },
-      resources: deploying,
+      resources: conditionUnknown("Deploying", "4 of 5 pods are ready."),
       container: conditionTrue(),
       reached: false,
+    },
+    {
+      title: "what the autoscaler wants ready before traffic moves counts too",
+      observed: {
+        deployment: { kind: "present", deployment: deployment(4, 3) },
+        scaling: { activity: { phase: "activating" }, wanted: 4, mode: "proxy", readyBeforeTraffic: 4 },
+      },
+      resources: conditionUnknown("Deploying", "3 of 4 pods are ready."),
+      container: conditionTrue(),
+      reached: false,
+    },
+    {
+      title: "a new operator, whose autoscaler has not looked yet, goes by what was asked for",
+      observed: { deployment: { kind: "present", deployment: deployment(4, 3) } },
+      resources: conditionUnknown("Deploying", "3 of 4 pods are ready."),
+      container: conditionTrue(),
+      reached: false,
+    },
+    {
+      title: "the autoscaler wants no more than the initial scale",
+      observed: {
+        deployment: { kind: "present", deployment: deployment(4, 3) },
+        scaling: { activity: { phase: "active" }, wanted: 4, mode: "proxy" },
+      },
+      resources: conditionTrue(),
+      container: conditionTrue(),
+      reached: true,
     },
     {
       title: "initial scale zero is ready without a pod",
@@ -260,6 +287,12 @@ describe("judgeRevision", () => {
   ])("Active when $title", ({ observed, status, reason }) => {
     const { Active } = judgeRevision({ ...base, ...observed }).conditions;
     expect([Active.status, Active.reason]).toEqual([status, reason]);
+  });
+
+  it("says under Active what bounds the number", () => {
+    const note = { reason: "MaxScaleReached", message: "More than max scale (3) is wanted." };
+    const scaling = { activity: { phase: "active" }, wanted: 3, mode: "proxy", note } as const;
+    expect(judgeRevision({ ...base, scaling }).conditions.Active).toEqual({ status: "True", ...note });
   });
 
   it("shows the autoscaler's number, and the Deployment's without it", () => {

@@ -73,12 +73,16 @@ export function judgeRevision(o: RevisionObservation): RevisionOutlook {
   const { deployment } = o.deployment;
   const replicas = deployment.spec?.replicas ?? 1;
   const ready = deployment.status?.readyReplicas ?? 0;
-  const reached = o.initialScaleReached || ready >= Math.max(o.minScale, o.initialScale);
+  // Before the autoscaler has looked, what it asked for in an earlier life counts.
+  const asked = o.scaling === undefined ? replicas : (o.scaling.readyBeforeTraffic ?? 0);
+  const needed = Math.max(o.minScale, o.initialScale, asked);
+  const reached = o.initialScaleReached || ready >= needed;
   const problem = findPodProblem(o.pods);
   const look: Look = {
     deployment,
     replicas,
     ready,
+    needed,
     reached,
     problem: o.waitForNodes && problem?.kind === "unschedulable" ? undefined : problem,
     hasPods: o.pods.some(pod => pod.metadata?.deletionTimestamp === undefined),
@@ -100,6 +104,8 @@ interface Look {
   readonly deployment: Deployment;
   readonly replicas: number;
   readonly ready: number;
+  /** Ready pods without which no traffic moves here for the first time. */
+  readonly needed: number;
   readonly reached: boolean;
   readonly problem: PodProblem | undefined;
   readonly hasPods: boolean;
@@ -130,7 +136,10 @@ function resourcesAvailable(look: Look): Observation {
   if (look.reached) return conditionTrue();
   return look.replicas === 0
     ? conditionFalse(REASON.progressDeadlineExceeded, "Initial scale was never reached.")
-    : conditionUnknown(REASON.deploying);
+    : conditionUnknown(
+        REASON.deploying,
+        look.needed > 1 ? `${look.ready} of ${look.needed} pods are ready.` : undefined,
+      );
 }
 
 const podFailure = (problem: PodProblem | undefined): Observation | undefined =>
@@ -164,7 +173,7 @@ function active(look: Look, o: RevisionObservation): Observation {
     case "activating":
       return QUEUED;
     case "active":
-      return conditionTrue();
+      return conditionTrue(o.scaling.note?.reason, o.scaling.note?.message);
     case "inactive":
       return o.scaling.activity.reason === "timed-out" ? TIMED_OUT : NO_TRAFFIC;
     case undefined: {
