@@ -250,8 +250,12 @@ describe("Cloud Run: demotion", () => {
       { name: "i1", group: "first", sinceMs: at },
       { name: "i3", group: "second", sinceMs: at },
     ]);
-    expect(decision.stops).toEqual([{ name: "i1", rule: "first-group-under-10-percent" }]);
-    expect(decision.desired).toBe(5);
+    expect([decision.stops, decision.desired]).toEqual([[], 6]);
+    const early = decide(spec(), observe({ load: load(17), instances }), decision.next, at + MINUTE - 1);
+    expect(early.stops).toEqual([]);
+    const later = decide(spec(), observe({ load: load(17), instances }), decision.next, at + MINUTE);
+    expect(later.stops).toEqual([{ name: "i1", rule: "first-group-under-10-percent" }]);
+    expect(later.desired).toBe(5);
   });
 
   it("recommends demoted instances again, the most used first, and starts none for it", () => {

@@ -2,7 +2,7 @@
  * Cloud Run's way down. When fewer instances are recommended than there are, the others are demoted: they get requests only
  * while every recommended one is busy, so they run dry. Then they stop:
  *
- *     first group    once its use over one minute is under 10 %
+ *     first group    once its use over one minute is under 10 %, a minute after its demotion at the earliest
  *     second group   after the idle time-out (15 min without a request), kept for a surge
  *
  * Every second demoted instance goes to the second group, the first of them included, so a single instance left over is kept
@@ -27,8 +27,9 @@ export interface Demoted {
   readonly sinceMs: number;
 }
 
-/** First group: stops under this use over a minute. */
+/** First group: stops under this use over a minute that it spent demoted, so that no young window decides. */
 export const STOP_UTILIZATION = 0.1;
+const STOP_WINDOW_MS = 60_000;
 
 /** Least useful first: the least used, of equals the youngest, of those by name. */
 function byUse(a: Instance, b: Instance): number {
@@ -81,7 +82,7 @@ export interface StopLimits {
 function stopRule(
   limits: StopLimits,
   left: number,
-  group: DemotionGroup,
+  demoted: Demoted,
   instance: Instance,
   nowMs: number,
 ): StopRule | undefined {
@@ -89,7 +90,8 @@ function stopRule(
   if (left > limits.most) return "over-maximum";
   if (!limits.reachable && idleMs > 0) return "unreachable";
   if (idleMs >= limits.idleTimeoutMs) return "idle-timeout";
-  return group === "first" && instance.utilization1m < STOP_UTILIZATION ? "first-group-under-10-percent" : undefined;
+  const mayStop = demoted.group === "first" && nowMs - demoted.sinceMs >= STOP_WINDOW_MS;
+  return mayStop && instance.utilization1m < STOP_UTILIZATION ? "first-group-under-10-percent" : undefined;
 }
 
 /** The demoted instances to stop now. A request that is still in progress there is finished: queue-proxies drain. */
@@ -99,13 +101,13 @@ export function chooseStops(
   demoted: readonly Demoted[],
   nowMs: number,
 ): Stop[] {
-  const groups = new Map(demoted.map(one => [one.name, one.group]));
+  const byName = new Map(demoted.map(one => [one.name, one]));
   const stops: Stop[] = [];
   for (const instance of [...instances].sort(byUse)) {
     const left = instances.length - stops.length;
-    const group = groups.get(instance.name);
+    const one = byName.get(instance.name);
     if (left <= limits.keep) break;
-    const rule = group === undefined ? undefined : stopRule(limits, left, group, instance, nowMs);
+    const rule = one === undefined ? undefined : stopRule(limits, left, one, instance, nowMs);
     if (rule !== undefined) stops.push({ name: instance.name, rule });
   }
   return stops;

@@ -18,8 +18,8 @@ export interface InstanceLoad {
   /** Over the last second. */
   readonly concurrency: number;
   readonly cpu: number | undefined;
-  /** When a request was last in progress; undefined if never seen. */
-  readonly lastBusyMs: number | undefined;
+  /** When a request was last in progress, as far as was seen: at the earliest when the instance was first heard. */
+  readonly lastBusyMs: number;
 }
 
 interface InstanceMeter {
@@ -27,7 +27,7 @@ interface InstanceMeter {
   cpu: LinearWindow | undefined;
   lastConcurrency: number;
   lastCpu: number | undefined;
-  lastBusyMs: number | undefined;
+  lastBusyMs: number;
   heardMs: number;
 }
 
@@ -71,7 +71,7 @@ export class InstanceWindows {
         cpu: undefined,
         lastConcurrency: 0,
         lastCpu: undefined,
-        lastBusyMs: undefined,
+        lastBusyMs: nowMs,
         heardMs: nowMs,
       };
       this.#instances.set(name, meter);

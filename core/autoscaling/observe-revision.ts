@@ -20,7 +20,12 @@ function utilization(spec: CloudRunSpec, concurrency: number, cpu: number | unde
   return Math.max(concurrency / spec.maxConcurrency, byCpu);
 }
 
-function observeCloudRun(spec: CloudRunSpec, seen: InstancesLoad, pods: readonly PodView[]): CloudRunObservation {
+function observeCloudRun(
+  spec: CloudRunSpec,
+  seen: InstancesLoad,
+  pods: readonly PodView[],
+  nowMs: number,
+): CloudRunObservation {
   const loads = new Map(seen.instances.map(one => [one.name, one]));
   return {
     load: seen.load,
@@ -31,7 +36,8 @@ function observeCloudRun(spec: CloudRunSpec, seen: InstancesLoad, pods: readonly
         createdMs: pod.createdMs,
         readySinceMs: pod.readySinceMs,
         utilization1m: load === undefined ? 0 : utilization(spec, load.concurrency1m, load.cpu1m),
-        lastBusyMs: load?.lastBusyMs ?? pod.readySinceMs ?? pod.createdMs,
+        // Who has not been heard yet is not known to be idle; who is not ready cannot be busy.
+        lastBusyMs: load?.lastBusyMs ?? (pod.readySinceMs === undefined ? pod.createdMs : nowMs),
       };
     }),
     waiting: seen.waiting,
@@ -54,7 +60,7 @@ export function observeRevision(
     load: collector.load(key, policy.kind === "kpa" ? policy.kpa.metric : "concurrency", nowMs),
     cloudRun:
       policy.kind === "cloud-run"
-        ? observeCloudRun(policy.cloudRun, collector.instancesLoad(key, nowMs), pods)
+        ? observeCloudRun(policy.cloudRun, collector.instancesLoad(key, nowMs), pods, nowMs)
         : undefined,
     gatewaysInPathSinceMs,
   };

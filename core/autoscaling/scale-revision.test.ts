@@ -216,6 +216,28 @@ describe("from reports to pods", () => {
   });
 });
 
+describe("Cloud Run: after a restart of the operator", () => {
+  it("an idle instance gets its idle time anew, for it is not known when it was last busy", () => {
+    const { spec, windows } = resolveRevision(settings({}, { policy: "cloud-run" }));
+    const collector = new MetricCollector();
+    const key = revisionKey("ns", "rev-00001");
+    collector.register(key, windows, 0);
+    const now = 300 * MINUTE;
+    const pods: PodView[] = [{ name: "p", createdMs: 0, readySinceMs: 2000 }];
+    const seen = (atMs: number) => observeRevision(spec.policy, collector, key, pods, 0, atMs).cloudRun!.instances[0]!;
+    expect(seen(now).lastBusyMs).toBe(now);
+    const idle = {
+      podName: "p",
+      averageConcurrentRequests: 0,
+      averageProxiedConcurrentRequests: 0,
+      requestCount: 0,
+      proxiedRequestCount: 0,
+    };
+    collector.recordScrape(key, { readyPods: 1, readings: [idle] }, now + 500);
+    expect(seen(now + 5000).lastBusyMs).toBe(now + 500);
+  });
+});
+
 describe("other policies", () => {
   it("manual: is a fixed number whatever the load, and zero once unreachable", () => {
     const manual = settings({}, { policy: "manual" });
