@@ -1,6 +1,8 @@
 import { BlockList, isIP } from "node:net";
 import { hostname } from "node:os";
 import { z } from "zod";
+import { OidcIssuerSchema, type OidcIssuer } from "./identity/oidc.ts";
+import { TOKEN_REVIEW_MODES, type TokenReviewMode } from "./identity/token-review.ts";
 import { LOG_LEVELS, type LogLevel } from "../shared/logger.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
@@ -10,6 +12,19 @@ const flag = (fallback: "true" | "false") =>
     .enum(["true", "false"])
     .default(fallback)
     .transform(text => text === "true");
+
+const json = <S extends z.ZodType>(content: S) =>
+  z
+    .string()
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        context.addIssue({ code: "custom", message: "not JSON" });
+        return z.NEVER;
+      }
+    })
+    .pipe(content);
 
 /** The gateway's whole configuration: environment variables, parsed once at start. */
 const schema = z.object({
@@ -26,6 +41,12 @@ const schema = z.object({
   ACCESS_LOG: flag("false"),
   /** Addresses and CIDR ranges, comma-separated, whose X-Forwarded-* and Forwarded fields are believed and extended. */
   TRUSTED_PROXIES: z.string().default(""),
+  /** The same for proxies that authenticate their clients and say who they are in X-Remote-User, X-Remote-Group. */
+  IDENTITY_PROXIES: z.string().default(""),
+  /** JSON list of issuers whose tokens are believed: issuer, audience, jwksUrl?, usernameClaim?, usernamePrefix?, ... */
+  OIDC_ISSUERS: json(z.array(OidcIssuerSchema)).prefault("[]"),
+  /** Which bearer tokens the API server is asked about: those that say the cluster made them, all, none. */
+  TOKEN_REVIEW: z.enum(TOKEN_REVIEW_MODES).default("cluster"),
   /** Where reports go instead of the leader's published endpoint: for a gateway outside the cluster. */
   FAIRWAY_AUTOSCALER_URL: z.url().optional(),
   /** File with the token that reports carry; read again when it changes. */
@@ -35,6 +56,8 @@ const schema = z.object({
   /** Seats of this gateway, for all requests together: the sum of the two, as of an API server. */
   MAX_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(400),
   MAX_MUTATING_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(200),
+  /** Answers name their flow schema and priority level, beside the UIDs. */
+  FLOW_CONTROL_DEBUG: flag("false"),
   /** Requests that may wait for a place at one revision, unless its annotation says otherwise. */
   QUEUE_LENGTH: z.coerce.number().int().min(0).max(100_000).default(1_000),
   /** Longest wait for a place at a revision that is known to have failed: it may recover. */
@@ -62,10 +85,14 @@ export interface GatewayConfig {
   readonly accessLog: boolean;
   /** Absent when there are none. */
   readonly trustedProxies: BlockList | undefined;
+  readonly identityProxies: BlockList | undefined;
+  readonly oidcIssuers: readonly OidcIssuer[];
+  readonly tokenReview: TokenReviewMode;
   readonly autoscalerUrl: string | undefined;
   readonly reportTokenFile: string;
   readonly flowControl: boolean;
   readonly totalSeats: number;
+  readonly flowControlDebug: boolean;
   readonly queueLength: number;
   readonly failedRevisionWaitMs: number;
   readonly maxHeaderBytes: number;
@@ -86,8 +113,9 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   const parsed = schema.safeParse(env);
   if (!parsed.success) {
     const problems = parsed.error.issues.map(issue => {
-      const name = issue.path.join(".");
-      return `${name}: ${issue.message} (got ${JSON.stringify(env[name])})`;
+      const [name = "", ...within] = issue.path.map(String);
+      const where = within.length === 0 ? name : `${name} at ${within.join(".")}`;
+      return `${where}: ${issue.message} (got ${JSON.stringify(env[name])})`;
     });
     throw new ConfigError(`invalid configuration: ${problems.join("; ")}`);
   }
@@ -103,10 +131,14 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
     logLevel: values.LOG_LEVEL,
     accessLog: values.ACCESS_LOG,
     trustedProxies: parseAddresses("TRUSTED_PROXIES", values.TRUSTED_PROXIES),
+    identityProxies: parseAddresses("IDENTITY_PROXIES", values.IDENTITY_PROXIES),
+    oidcIssuers: values.OIDC_ISSUERS,
+    tokenReview: values.TOKEN_REVIEW,
     autoscalerUrl: values.FAIRWAY_AUTOSCALER_URL,
     reportTokenFile: values.REPORT_TOKEN_FILE,
     flowControl: values.FLOW_CONTROL,
     totalSeats: values.MAX_REQUESTS_INFLIGHT + values.MAX_MUTATING_REQUESTS_INFLIGHT,
+    flowControlDebug: values.FLOW_CONTROL_DEBUG,
     queueLength: values.QUEUE_LENGTH,
     failedRevisionWaitMs: values.FAILED_REVISION_WAIT_MS,
     maxHeaderBytes: values.MAX_HEADER_BYTES,

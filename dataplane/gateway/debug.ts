@@ -28,6 +28,8 @@ export function debugRevisions(backends: Iterable<RevisionBackend>): unknown {
         waiting: backend.waiting,
         inFlight: backend.inFlight,
         places: bounded(backend.capacity),
+        ...(backend.home === undefined ? {} : { home: backend.home }),
+        levels: backend.levels,
         settings: { ...backend.settings, podConcurrency: bounded(backend.settings.podConcurrency) },
         pods: backend.pods.map(({ name, address, state, inFlight, limit, demoted, readyByProbe }) => ({
           name,

@@ -83,3 +83,12 @@ export class RevisionGoneError extends Error {
     this.name = "RevisionGoneError";
   }
 }
+
+/** The revision is at home at another gateway now: the request, of which nothing was sent, goes there. */
+export class HomeMovedError extends Error {
+  readonly code = "HOME_MOVED";
+  constructor(revision: string, gateway: string) {
+    super(`revision ${revision} is at home at gateway ${gateway} now`);
+    this.name = "HomeMovedError";
+  }
+}

@@ -6,7 +6,7 @@ import type { Clock } from "../shared/clock.ts";
 import { H1Upstream } from "../shared/http/h1-upstream.ts";
 import { H2Upstream } from "../shared/http/h2-upstream.ts";
 import { startListener, type Listener } from "../shared/http/listener.ts";
-import { DEFAULT_UPSTREAM, type UpstreamOptions } from "../shared/http/upstream.ts";
+import { DEFAULT_UPSTREAM, type Upstream, type UpstreamOptions } from "../shared/http/upstream.ts";
 import type { Logger } from "../shared/logger.ts";
 import { createAccessLog, noAccessLog } from "./chain/access-log.ts";
 import { createChain } from "./chain/chain.ts";
@@ -16,13 +16,18 @@ import { DUMP_PATHS, dumpLevels, dumpQueues, dumpRequests } from "./flow-control
 import { FlowControl } from "./flow-control/flow-control.ts";
 import { flowMetrics } from "./flow-control/flow-metrics.ts";
 import { flowControlViews } from "./flow-control/flow-views.ts";
-import { ANONYMOUS } from "./identity/identity.ts";
+import { firstOf, identifier } from "./identity/identify.ts";
+import { oidcTokens } from "./identity/oidc.ts";
+import { TokenIdentities, type TokenSource } from "./identity/token-identity.ts";
+import { reviewedTokens } from "./identity/token-review.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import { Peers } from "./peers/peers.ts";
 import { AutoscalerClient } from "./report/autoscaler-client.ts";
 import { Reporter } from "./report/reporter.ts";
 import { EarlyReadiness, type ReadinessProbe } from "./revisions/early-readiness.ts";
 import type { Pod } from "./revisions/pod.ts";
 import type { RevisionBackend } from "./revisions/revision-backend.ts";
+import type { RevisionSettings } from "./revisions/revision-settings.ts";
 import { RevisionRegistry } from "./revisions/revision-registry.ts";
 import { revisionTargets } from "./routing/revision-target.ts";
 import { RoutingTable } from "./routing/routing-table.ts";
@@ -60,6 +65,7 @@ export interface Gateway {
 type Stage = "syncing" | "serving" | "leaving" | "draining" | "stopped";
 
 const EARLY_READINESS_PERIOD_MS = 25;
+const TOKEN_FAILURE_PERIOD_MS = 10_000;
 
 /** Puts a gateway together and starts it. Resolves when it serves; rejects when a port is taken. */
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
@@ -67,6 +73,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   let stage: Stage = "syncing";
   const unsynced = new Set<string>();
   const following = new AbortController();
+  let unusedFlowObjects = "";
   let placeLevels: ReadonlyMap<string, PlaceLevel> = new Map();
   let table = new RoutingTable<RevisionBackend>();
 
@@ -77,14 +84,17 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     maxHeaderBytes: config.maxHeaderBytes,
   };
   const early = new EarlyReadiness({ clock, probe: parts.probe, periodMs: EARLY_READINESS_PERIOD_MS });
+  const connect = (address: string, protocol: RevisionSettings["protocol"]): Upstream =>
+    protocol === "h2c" ? new H2Upstream(address, upstream) : new H1Upstream(address, upstream);
+  const peers = new Peers({ self: config.podName, clock, connect, onChange: () => revisions.gatewaysChanged() });
   const revisions: RevisionRegistry = new RevisionRegistry({
     clock,
     random,
     defaults: config,
     failedWaitMs: config.failedRevisionWaitMs,
     levels: () => placeLevels,
-    connect: (address, protocol) =>
-      protocol === "h2c" ? new H2Upstream(address, upstream) : new H1Upstream(address, upstream),
+    gateways: () => peers.set,
+    connect,
     onWaitingAtZero: () => reporter.poke(),
     onWaiting: backend => early.watch(backend),
     onRemoved: backend => metrics.forget(backend),
@@ -94,10 +104,15 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     ? new FlowControl({
         clock,
         totalSeats: config.totalSeats,
+        debug: config.flowControlDebug,
         observer: flowMetrics(registry, () => flowControl?.status() ?? []),
-        onLevels: levels => {
+        onLevels: (levels, { dangling, broken }) => {
           placeLevels = levels;
           for (const backend of revisions.all()) backend.levelsChanged();
+          const unused = JSON.stringify({ dangling, broken });
+          if (unused !== unusedFlowObjects && dangling.length + broken.length > 0)
+            logger.warn({ dangling, broken }, "flow-control objects that are not used");
+          unusedFlowObjects = unused;
         },
       })
     : undefined;
@@ -141,6 +156,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     },
     onAutoscaler: addresses => autoscaler.setAddresses(addresses),
     onGateways: gateways => {
+      peers.setEndpoints(gateways);
       const self = gateways.find(endpoint => endpoint.podName === config.podName);
       if (self?.terminating !== true || stage !== "serving") return;
       logger.warn("this pod is being deleted, and no signal said so");
@@ -204,9 +220,11 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         return revision?.known === true ? { revision, service: revision.settings.service } : undefined;
       },
     }),
-    identify: () => ANONYMOUS,
+    findRevision: key => revisions.find(key),
+    identify: identifier({ proxies: config.identityProxies, tokens: tokenIdentities(parts, metrics) }),
+    peers,
     flowControl,
-    trustedProxies: config.trustedProxies,
+    trustedProxies: { clients: config.trustedProxies, identities: config.identityProxies },
     connectTimeoutMs: config.connectTimeoutMs,
     http1Port: parts.http1Port,
     metrics,
@@ -252,6 +270,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     following.abort();
     flowControl?.stop();
     for (const backend of revisions.all()) backend.remove();
+    peers.close();
     await Promise.all([autoscaler.close(), kube.close()]);
     stage = "stopped";
     logger.info("stopped");
@@ -271,4 +290,25 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     },
   };
   return gateway;
+}
+
+/** Undefined where nobody's tokens are believed. */
+function tokenIdentities(
+  { config, kube, clock, logger }: GatewayParts,
+  metrics: GatewayMetrics,
+): TokenIdentities | undefined {
+  const sources: TokenSource[] = [];
+  if (config.oidcIssuers.length > 0) sources.push(oidcTokens(config.oidcIssuers));
+  if (config.tokenReview !== "off")
+    sources.push(reviewedTokens({ kube, mode: config.tokenReview, ownTokenFile: config.reportTokenFile }));
+  if (sources.length === 0) return undefined;
+  let toldMs = -Infinity;
+  const onFailure = (error: unknown): void => {
+    metrics.tokenFailures.inc();
+    // A flood of tokens is no reason for a flood of lines.
+    if (clock.nowMs() - toldMs < TOKEN_FAILURE_PERIOD_MS) return;
+    toldMs = clock.nowMs();
+    logger.warn({ err: error }, "a token could not be judged: its request goes on as anonymous");
+  };
+  return new TokenIdentities({ clock, source: firstOf(sources), onFailure });
 }

@@ -40,6 +40,8 @@ export class GatewayMetrics {
   readonly reports: Counter<"kind">;
   readonly watchFailures: Counter<"kind">;
   readonly routes: Gauge;
+  readonly passedOn: Counter;
+  readonly tokenFailures: Counter;
 
   constructor({ registry, backends }: GatewayMetricsOptions) {
     const registers = [registry];
@@ -107,6 +109,16 @@ export class GatewayMetrics {
     this.routes = new Gauge({
       name: "fairway_gateway_routes",
       help: "Routes in the routing table",
+      registers,
+    });
+    this.passedOn = new Counter({
+      name: "fairway_gateway_passed_requests_total",
+      help: "Requests that were passed on to their revision's home gateway, which counts them",
+      registers,
+    });
+    this.tokenFailures = new Counter({
+      name: "fairway_gateway_token_failures_total",
+      help: "Bearer tokens that could not be judged; their requests went on as anonymous",
       registers,
     });
     const byRevision = (name: string, help: string, value: (backend: RevisionBackend) => number): void => {

@@ -5,6 +5,8 @@ import type { Exchange } from "../../shared/http/exchange.ts";
 export interface AccessEntry {
   readonly listener: string;
   readonly revision: string | undefined;
+  /** The gateway it was passed on to. */
+  readonly passedTo: string | undefined;
   readonly pod: string | undefined;
   readonly flowSchema: string | undefined;
   readonly priorityLevel: string | undefined;

@@ -3,18 +3,24 @@ import { describe, expect, it } from "vitest";
 import type { Exchange } from "../../shared/http/exchange.ts";
 import { requestFields } from "./request-fields.ts";
 
-const nobody = new BlockList();
 const proxies = new BlockList();
 proxies.addSubnet("10.0.0.0", 8, "ipv4");
 proxies.addSubnet("fd00::", 8, "ipv6");
 
-function fields(raw: string[], more: { trusted?: BlockList; remoteAddress?: string; toHttp2?: boolean } = {}) {
+function fields(
+  raw: string[],
+  more: { trusted?: BlockList; authenticators?: BlockList; remoteAddress?: string; toHttp2?: boolean } = {},
+) {
   const exchange = {
     rawHeaders: raw,
     remoteAddress: more.remoteAddress ?? "10.1.2.3",
     authority: "a.example.com",
   } as unknown as Exchange;
-  const flat = requestFields(exchange, more.trusted ?? nobody, more.toHttp2 ?? false);
+  const flat = requestFields(
+    exchange,
+    { clients: more.trusted, identities: more.authenticators },
+    more.toHttp2 ?? false,
+  );
   const pairs: [string, string][] = [];
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!]);
   return pairs;
@@ -126,6 +132,8 @@ describe("requestFields", () => {
       remoteAddress: "1.2.3.4",
       authority: "a.example.com:8080",
     } as unknown as Exchange;
-    expect(requestFields(exchange, nobody, false)).toContain('for=1.2.3.4;host="a.example.com:8080";proto=http');
+    expect(requestFields(exchange, { clients: undefined, identities: undefined }, false)).toContain(
+      'for=1.2.3.4;host="a.example.com:8080";proto=http',
+    );
   });
 });

@@ -1,6 +1,8 @@
 import type { BlockList } from "node:net";
 import type { Exchange } from "../../shared/http/exchange.ts";
 import { connectionOptions, isHopByHop } from "../../shared/http/hop-by-hop.ts";
+import { isIdentityField, speaksForOthers } from "../identity/proxy-identity.ts";
+import { PASSED_FIELD } from "../peers/passed-request.ts";
 
 /** Tells queue-proxy that a gateway has counted the request. */
 export const PROXY_MARK = "K-Proxy-Request";
@@ -8,6 +10,7 @@ const PROXY_MARK_VALUE = "gateway";
 
 /** Fields that parts of the system tell each other by; from a client they mean nothing. */
 const CONTROL: ReadonlySet<string> = new Set([
+  PASSED_FIELD,
   "k-kubelet-probe",
   "k-network-hash",
   "k-network-probe",
@@ -29,19 +32,24 @@ const FORWARDED: ReadonlySet<string> = new Set([
 /** Say the same by other names, and cannot be extended: dropped unless from a trusted proxy. */
 const FORWARDED_BY_OTHERS: ReadonlySet<string> = new Set(["x-forwarded-port", "x-forwarded-server", "x-real-ip"]);
 
+/** Whose word counts; absent: nobody's. */
+export interface TrustedProxies {
+  /** About where a request comes from: `X-Forwarded-*`, `Forwarded`. */
+  readonly clients: BlockList | undefined;
+  /** About who sends it: `X-Remote-User` and the like. */
+  readonly identities: BlockList | undefined;
+}
+
 /**
  * The fields of a request as the pod gets them: without those that end here, with those that say who the client is
  * (`X-Forwarded-*` and RFC 7239 `Forwarded`), and marked as counted. `Host` goes by another way.
  *
- * @param trusted whose word about the client counts; undefined: nobody's
  * @param toHttp2 whether the pod is spoken to over HTTP/2
  */
-export function requestFields(exchange: Exchange, trusted: BlockList | undefined, toHttp2: boolean): string[] {
+export function requestFields(exchange: Exchange, { clients, identities }: TrustedProxies, toHttp2: boolean): string[] {
   const { rawHeaders, remoteAddress } = exchange;
-  const isTrusted =
-    trusted !== undefined &&
-    remoteAddress !== "" &&
-    trusted.check(remoteAddress, remoteAddress.includes(":") ? "ipv6" : "ipv4");
+  const isTrusted = clients !== undefined && speaksForOthers(exchange, clients);
+  const isAuthenticator = identities !== undefined && speaksForOthers(exchange, identities);
   const options = connectionOptions(rawHeaders);
   const fields: string[] = [];
   let cookies: string | undefined;
@@ -73,6 +81,7 @@ export function requestFields(exchange: Exchange, trusted: BlockList | undefined
       continue;
     }
     if (!isTrusted && FORWARDED_BY_OTHERS.has(lower)) continue;
+    if (!isAuthenticator && isIdentityField(lower)) continue;
     fields.push(name, value);
   }
 
@@ -95,6 +104,24 @@ export function requestFields(exchange: Exchange, trusted: BlockList | undefined
     PROXY_MARK,
     PROXY_MARK_VALUE,
   );
+  return fields;
+}
+
+/**
+ * The fields of a request that another gateway has passed on. That one has written them as the pod is to get them; only what is
+ * of the connection between the two ends here.
+ */
+export function passedFields({ rawHeaders }: Pick<Exchange, "rawHeaders">, toHttp2: boolean): string[] {
+  const options = connectionOptions(rawHeaders);
+  const fields: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    const value = rawHeaders[i + 1]!;
+    const lower = name.toLowerCase();
+    if (lower === "te" && toHttp2 && value.toLowerCase().includes("trailers")) fields.push("TE", "trailers");
+    if (lower === "host" || lower === PASSED_FIELD || isHopByHop(lower, options)) continue;
+    fields.push(name, value);
+  }
   return fields;
 }
 

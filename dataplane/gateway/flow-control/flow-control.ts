@@ -31,10 +31,23 @@ export interface FlowControlOptions {
   readonly clock: Clock;
   /** Seats of this gateway, divided among the levels. */
   readonly totalSeats: number;
+  /** Answers name schema and level, beside their UIDs. */
+  readonly debug?: boolean;
   readonly observer: FlowControlObserver;
-  /** Hears the levels as they are for the queues at revisions, whenever they change. */
-  readonly onLevels: (levels: ReadonlyMap<string, PlaceLevel>) => void;
+  /** Hears the levels as they are for the queues at revisions, whenever they change, and which objects are not used. */
+  readonly onLevels: (levels: ReadonlyMap<string, PlaceLevel>, report: ConfigurationReport) => void;
 }
+
+/** Fields of answers. The UIDs' are the API server's. */
+const SCHEMA_UID = "X-Kubernetes-PF-FlowSchema-UID";
+const LEVEL_UID = "X-Kubernetes-PF-PriorityLevel-UID";
+const SCHEMA_NAME = "X-Fairway-FlowSchema";
+const LEVEL_NAME = "X-Fairway-PriorityLevel";
+
+/** The same in lower case. */
+export const FLOW_FIELDS: ReadonlySet<string> = new Set(
+  [SCHEMA_UID, LEVEL_UID, SCHEMA_NAME, LEVEL_NAME].map(name => name.toLowerCase()),
+);
 
 /** Longest wait for a seat: a quarter of a minute, as upstream for a request that says no timeout. */
 const MAX_SEAT_WAIT_MS = 15_000;
@@ -125,8 +138,14 @@ export class FlowControl {
     let fields = this.#fields.get(schema);
     if (fields === undefined) {
       const named = [
-        ["X-Kubernetes-PF-FlowSchema-UID", schema.uid],
-        ["X-Kubernetes-PF-PriorityLevel-UID", level.uid],
+        [SCHEMA_UID, schema.uid],
+        [LEVEL_UID, level.uid],
+        ...(this.#options.debug === true
+          ? ([
+              [SCHEMA_NAME, schema.name],
+              [LEVEL_NAME, level.name],
+            ] as const)
+          : []),
       ] as const;
       // A mandatory one without an object has no UID.
       fields = named.flatMap(([name, uid]) => (uid === "" ? [] : [name, uid]));
@@ -138,13 +157,15 @@ export class FlowControl {
   /**
    * A seat for one request: at once when its level has one (then not a promise), else when its turn comes.
    *
+   * @param requestMs the whole time that the request has; 0: no limit
    * @throws (or rejects with) SeatRejectedError, ClientGoneError
    */
-  acquire(client: WaitingClient, classification: Classification, width: number): Seat | Promise<Seat> {
+  acquire(client: WaitingClient, classification: Classification, width: number, requestMs = 0): Seat | Promise<Seat> {
     const { clock } = this.#options;
     const startMs = clock.nowMs();
     const waiting: Waiting = { client, resolve: undefined, reject: undefined };
-    const result = this.#controller.start({ classification, seats: width, payload: waiting }, startMs);
+    const maxWaitMs = requestMs > 0 ? Math.min(MAX_SEAT_WAIT_MS, requestMs / 4) : MAX_SEAT_WAIT_MS;
+    const result = this.#controller.start({ classification, seats: width, maxWaitMs, payload: waiting }, startMs);
     if (result.kind === "rejected") {
       this.#refused(classification, result.reason, 0);
       throw new SeatRejectedError(classification.level.name, result.reason, result.retryAfterS);
@@ -234,7 +255,7 @@ export class FlowControl {
         level.name,
         level.spec.type === "Exempt" ? { kind: "exempt" } : { kind: "limited", weight: sharesOf(level.spec) },
       );
-    this.#options.onLevels(places);
+    this.#options.onLevels(places, this.#report);
     this.#arm();
   }
 

@@ -1,7 +1,7 @@
 import type { RequestAttributes } from "../../../core/flowcontrol/classifier.ts";
 import type { Exchange } from "../../shared/http/exchange.ts";
-import type { RouteTarget } from "../routing/compiled-route.ts";
 import type { Identity } from "../identity/identity.ts";
+import { isIdentityField } from "../identity/proxy-identity.ts";
 
 const SERVING_GROUP = "serving.knative.dev";
 
@@ -17,10 +17,21 @@ const VERBS: Readonly<Record<string, string>> = {
 
 export const verbOf = (method: string): string => VERBS[method] ?? method.toLowerCase();
 
-/** What flow control looks at in a request to a service. */
+/** The service a request is for. */
+export interface RequestedService {
+  readonly namespace: string;
+  readonly service: string;
+  /** Empty for the service's own host. */
+  readonly tag: string;
+}
+
+/**
+ * What flow control looks at in a request to a service. Fields that say who the client is are not among its headers: whoever
+ * believes them has put them into the identity.
+ */
 export function requestAttributes(
   request: Pick<Exchange, "method" | "target" | "header">,
-  target: Pick<RouteTarget<unknown>, "namespace" | "service" | "tag">,
+  { namespace, service, tag }: RequestedService,
   { user, groups }: Identity,
 ): RequestAttributes {
   const query = request.target.indexOf("?");
@@ -31,11 +42,11 @@ export function requestAttributes(
     resource: {
       apiGroup: SERVING_GROUP,
       resource: "services",
-      subresource: target.tag,
-      namespace: target.namespace,
-      name: target.service,
+      subresource: tag,
+      namespace,
+      name: service,
     },
     path: query < 0 ? request.target : request.target.slice(0, query),
-    header: name => request.header(name),
+    header: name => (isIdentityField(name) ? undefined : request.header(name)),
   };
 }

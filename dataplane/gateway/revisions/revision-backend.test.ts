@@ -47,6 +47,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
   const connected: string[] = [];
   const closed: string[] = [];
   const levels = new Map<string, PlaceLevel>();
+  const gateways = { set: { names: ["gw-1"], self: "gw-1" } };
   const backend = new RevisionBackend({
     namespace: "ns",
     name: "r",
@@ -55,6 +56,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
     settings: { ...base, ...settings },
     failedWaitMs: 5_000,
     levels: () => levels,
+    gateways: () => gateways.set,
     connect: (address, protocol): Upstream => {
       connected.push(`${protocol} ${address}`);
       return { send: () => ({ resume() {}, abort() {} }), close: () => closed.push(address) };
@@ -79,7 +81,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
     })();
     return Object.assign(request, { settled: settle });
   };
-  return { levels, clock, backend, pokes, connected, closed, acquire, request };
+  return { gateways, levels, clock, backend, pokes, connected, closed, acquire, request };
 }
 
 const settle = () => new Promise(resolve => setImmediate(resolve));

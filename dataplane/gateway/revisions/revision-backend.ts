@@ -1,9 +1,11 @@
 import type { RevisionHint } from "../../../api/wire/stats.ts";
 import { choosePod } from "../../../core/balancing/choose-pod.ts";
+import { dividePlaces, homeGateway, MIN_PLACES_PER_GATEWAY } from "../../../core/flowcontrol/place-division.ts";
 import type { FlowHash } from "../../../core/flowcontrol/flow-hash.ts";
 import {
   PlaceQueue,
   type PlaceLevel,
+  type PlaceLevelSnapshot,
   type PlaceQueueConfig,
   type PlaceTicket,
 } from "../../../core/flowcontrol/place-queue.ts";
@@ -12,12 +14,14 @@ import { ConcurrencyMeter } from "../../shared/concurrency-meter.ts";
 import { ClientGoneError } from "../../shared/http/relay.ts";
 import type { Upstream } from "../../shared/http/upstream.ts";
 import {
+  HomeMovedError,
   NoPodError,
   PlaceTimeoutError,
   RevisionFailedError,
   RevisionGoneError,
   RevisionQueueFullError,
 } from "../errors.ts";
+import type { GatewaySet } from "../peers/peers.ts";
 import { Pod, type Endpoint } from "./pod.ts";
 import type { RevisionSettings } from "./revision-settings.ts";
 
@@ -52,6 +56,8 @@ export interface BackendOptions {
   readonly failedWaitMs: number;
   /** The priority levels that share the places. */
   readonly levels: () => ReadonlyMap<string, PlaceLevel>;
+  /** The gateways that share them. */
+  readonly gateways: () => GatewaySet;
   readonly connect: (address: string, protocol: RevisionSettings["protocol"]) => Upstream;
   /** Hears that requests wait and no pod takes any. Called at each such arrival; must not block. */
   readonly onWaitingAtZero: (backend: RevisionBackend) => void;
@@ -65,7 +71,10 @@ const LONGEST_RETRY_AFTER_S = 30;
 
 interface Waiting {
   readonly client: WaitingClient;
+  readonly flow: FlowPlace;
   readonly arrivedMs: number;
+  /** May go to another gateway while it waits. */
+  readonly mayMove: boolean;
   place: HeldPlace | undefined;
   resolve: ((place: Place) => void) | undefined;
   reject: ((error: Error) => void) | undefined;
@@ -77,7 +86,9 @@ type Ticket = PlaceTicket<Waiting>;
  * queue with no places.
  *
  * The number of places is what is held plus what is free at pods that take requests; so places held at pods that went
- * away never keep free ones from being used.
+ * away never keep free ones from being used. With several gateways those places are this one's part of each pod; of a
+ * revision with few places each gateway has all, and uses them only while it is the revision's home (or while it and the
+ * others do not agree on that; then the pods' own limit holds).
  */
 export class RevisionBackend {
   readonly key: string;
@@ -87,6 +98,7 @@ export class RevisionBackend {
   readonly #options: BackendOptions;
   readonly #queue: PlaceQueue<Waiting>;
   readonly #pods = new Map<string, Pod>();
+  readonly #waiters = new Set<Ticket>();
   #settings: RevisionSettings;
   #endpoints: readonly Endpoint[] = [];
   #hint: RevisionHint | undefined;
@@ -94,6 +106,7 @@ export class RevisionBackend {
   #demoted: Pod[] = [];
   #expiry: { readonly timer: Timer; readonly dueMs: number } | undefined;
   #grantedRate = new GrantRate();
+  #home: string | undefined;
   #removed = false;
   /** False until its Revision was seen. */
   known = false;
@@ -124,6 +137,26 @@ export class RevisionBackend {
     return this.#queue.capacity;
   }
 
+  /** The other gateway at which all requests for this revision wait; undefined: they wait here. */
+  get home(): string | undefined {
+    return this.#home;
+  }
+
+  /** Longest wait for a place. */
+  get maxWaitMs(): number {
+    return this.#maxWaitMs();
+  }
+
+  /** Levels with requests. */
+  get levels(): readonly PlaceLevelSnapshot[] {
+    return this.#queue.snapshot();
+  }
+
+  /** Who waits for a place. */
+  *waiters(): Iterable<{ readonly client: WaitingClient; readonly flow: FlowPlace; readonly arrivedMs: number }> {
+    for (const { payload } of this.#waiters) yield payload;
+  }
+
   get pods(): readonly Pod[] {
     return [...this.#pods.values()];
   }
@@ -143,14 +176,23 @@ export class RevisionBackend {
    * client, at its bound, or when there is nothing to wait for.
    *
    * @throws (or rejects with) RevisionQueueFullError, PlaceTimeoutError, NoPodError, RevisionFailedError,
-   *   RevisionGoneError, ClientGoneError
+   *   RevisionGoneError, ClientGoneError; HomeMovedError if it may move
    * @param arrivedMs when the request came: an attempt at another pod does not get a wait of its own
+   * @param mayMove whether it may go to another gateway that becomes the revision's home
    */
-  acquire(client: WaitingClient, flow: FlowPlace, arrivedMs: number): Place | Promise<Place> {
+  acquire(client: WaitingClient, flow: FlowPlace, arrivedMs: number, mayMove = false): Place | Promise<Place> {
     const { clock } = this.#options;
     const nowMs = clock.nowMs();
     if (this.#removed) throw new RevisionGoneError(this.key);
-    const waiting: Waiting = { client, arrivedMs, place: undefined, resolve: undefined, reject: undefined };
+    const waiting: Waiting = {
+      client,
+      flow,
+      arrivedMs,
+      mayMove,
+      place: undefined,
+      resolve: undefined,
+      reject: undefined,
+    };
     const maxWaitMs = Math.max(0, arrivedMs + this.#maxWaitMs() - nowMs);
     const result = this.#queue.enqueue({ level: flow.level, flow: flow.flow, maxWaitMs, payload: waiting }, nowMs);
     if (result.kind === "rejected") throw this.#queueFull();
@@ -162,9 +204,11 @@ export class RevisionBackend {
     return new Promise<Place>((resolve, reject) => {
       const givingUp = this.#giveUpIfFailed(ticket);
       const leave = (): void => {
+        this.#waiters.delete(ticket);
         client.onGone(undefined);
         if (givingUp !== undefined) clock.cancel(givingUp);
       };
+      this.#waiters.add(ticket);
       waiting.resolve = place => {
         leave();
         resolve(place);
@@ -190,7 +234,7 @@ export class RevisionBackend {
     this.#settings = settings;
     this.known = true;
     this.#queue.configure(this.#queueConfig());
-    if (before.protocol === settings.protocol) this.#limitPods();
+    if (before.protocol === settings.protocol) this.#recount();
     else {
       // Pods that were seen before their Revision are spoken to differently from now on.
       for (const pod of this.#pods.values()) this.#forget(pod);
@@ -213,7 +257,12 @@ export class RevisionBackend {
   advise(hint: RevisionHint | undefined): void {
     if (hint === undefined && this.#hint === undefined) return;
     this.#hint = hint;
-    this.#limitPods();
+    this.#recount();
+  }
+
+  /** Gateways have come or gone. */
+  gatewaysChanged(): void {
+    this.#recount();
   }
 
   /** Takes on the pods that there are now. */
@@ -299,14 +348,43 @@ export class RevisionBackend {
     return Math.min(this.#settings.podConcurrency, this.#hint?.podConcurrency[podName] ?? Infinity);
   }
 
-  #limitPods(): void {
+  /** Finds out which part of the pods' places is this gateway's, and which gateway is the home if there is one. */
+  #divide(): void {
+    const { names, self } = this.#options.gateways();
+    const isMember = names.includes(self);
+    const isAlone = isMember && names.length === 1;
     for (const pod of this.#pods.values()) pod.limit = this.#limitOf(pod.name);
-    this.#recount();
+    this.#home = undefined;
+    if (isAlone) return;
+    const ready = [...this.#pods.values()].filter(pod => pod.state === "ready");
+    const limited = ready.filter(pod => Number.isFinite(pod.limit));
+    const isLimited =
+      ready.length > 0 ? limited.length === ready.length : Number.isFinite(this.#settings.podConcurrency);
+    if (!isMember) {
+      if (isLimited) this.#home = homeGateway(this.key, names);
+      return;
+    }
+    // Before the first pod it is one pod that is waited for.
+    const expected = [{ pod: "", slots: this.#settings.podConcurrency }];
+    const slots = limited.map(({ name, limit }) => ({ pod: name, slots: Math.max(1, Math.floor(limit)) }));
+    const minPlaces = isLimited ? MIN_PLACES_PER_GATEWAY : 0;
+    const division = dividePlaces(this.key, isLimited && slots.length === 0 ? expected : slots, names, self, minPlaces);
+    if (division.kind === "home") this.#home = division.gateway === self ? undefined : division.gateway;
+    else for (const pod of limited) pod.limit = division.slots.get(pod.name) ?? 0;
   }
 
-  /** Counts places and pods anew after anything about the pods changed. */
+  /** Those who may wait at the revision's home go there. */
+  #moveWaiters(home: string): void {
+    for (const ticket of [...this.#waiters])
+      if (ticket.payload.mayMove && this.#queue.cancel(ticket))
+        ticket.payload.reject?.(new HomeMovedError(this.key, home));
+  }
+
+  /** Counts places and pods anew after anything about the pods or the gateways changed. */
   #recount(): void {
     const nowMs = this.#options.clock.nowMs();
+    this.#divide();
+    if (this.#home !== undefined) this.#moveWaiters(this.#home);
     const demoted = this.#hint?.demotedPods;
     this.#preferred = [];
     this.#demoted = [];

@@ -55,6 +55,10 @@ export class RevisionRegistry {
     this.#options.onRemoved(backend);
   }
 
+  gatewaysChanged(): void {
+    for (const backend of this.#backends.values()) backend.gatewaysChanged();
+  }
+
   /** The autoscaler's advice, the whole set: revisions it does not name have none. */
   advise(hints: GatewayReply["hints"]): void {
     for (const backend of this.#backends.values()) backend.advise(hints[backend.key]);

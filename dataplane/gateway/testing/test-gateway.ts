@@ -13,6 +13,8 @@ import { FakeApi } from "./fake-api.ts";
 const ROUTES = "/apis/serving.knative.dev/v1/routes";
 const REVISIONS = "/apis/serving.knative.dev/v1/revisions";
 const SLICES = "/apis/discovery.k8s.io/v1/endpointslices";
+const SYSTEM_SLICES = "/apis/discovery.k8s.io/v1/namespaces/fairway-system/endpointslices";
+const FLOW_CONTROL = "/apis/flowcontrol.fairway.dev/v1";
 
 /** A pod: a server on a loopback port of its own. */
 export interface TestPod {
@@ -48,12 +50,14 @@ export interface TestBedOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   readonly probe?: ReadinessProbe;
+  /** For several gateways of one cluster. */
+  readonly api?: FakeApi;
   /** Called before the gateway starts. */
   readonly before?: (api: FakeApi) => void;
 }
 
 export async function startTestBed(options: TestBedOptions = {}): Promise<TestBed> {
-  const api = new FakeApi();
+  const api = options.api ?? new FakeApi();
   options.before?.(api);
   const reports: GatewayReport[] = [];
   const pods: TestPod[] = [];
@@ -185,4 +189,44 @@ export async function startTestBed(options: TestBedOptions = {}): Promise<TestBe
 async function listen(server: Server): Promise<number> {
   await new Promise<void>(resolve => server.listen(0, "127.0.0.1", resolve));
   return (server.address() as AddressInfo).port;
+}
+
+/** Tells of the gateways of a cluster: their listeners for requests from inside it, all on loopback. */
+export function tellGateways(
+  api: FakeApi,
+  gateways: readonly {
+    readonly name: string;
+    readonly port: number;
+    readonly address?: string;
+    readonly ready?: boolean;
+  }[],
+): void {
+  gateways.forEach(({ name, port, address = "127.0.0.1", ready = true }) => {
+    api.apply(SYSTEM_SLICES, {
+      metadata: {
+        name: `fairway-gateway-internal-${name}`,
+        namespace: "fairway-system",
+        labels: { "kubernetes.io/service-name": "fairway-gateway-internal" },
+      },
+      ...{
+        addressType: "IPv4",
+        ports: [{ name: "http", port }],
+        endpoints: [{ addresses: [address], conditions: { ready }, targetRef: { name, uid: `uid-${name}` } }],
+      },
+    });
+  });
+}
+
+export function applyLevel(api: FakeApi, name: string, spec: object): void {
+  api.apply(`${FLOW_CONTROL}/prioritylevelconfigurations`, {
+    metadata: { name, namespace: "", ...{ uid: `uid-${name}` } },
+    ...{ spec },
+  });
+}
+
+export function applySchema(api: FakeApi, name: string, spec: object): void {
+  api.apply(`${FLOW_CONTROL}/flowschemas`, {
+    metadata: { name, namespace: "", ...{ uid: `uid-${name}` } },
+    ...{ spec },
+  });
 }

@@ -15,6 +15,10 @@ export interface TunnelOptions {
   readonly responseStartMs: number;
   /** Called when both sides have agreed to leave HTTP. */
   readonly onUpgraded?: () => void;
+  /** Fields (lower case) of the answer that are kept from the client. */
+  readonly dropResponseHeaders?: ReadonlySet<string>;
+  /** Fields added to the answer. */
+  readonly addResponseHeaders?: RawHeaders;
 }
 
 /** How a request to leave HTTP ended. */
@@ -73,7 +77,7 @@ export function tunnel(exchange: Exchange, request: RelayedRequest, options: Tun
   );
   sent.on("response", (response: IncomingMessage) => {
     if (!settle()) return;
-    answerInstead(exchange, response).then(resolve, reject);
+    answerInstead(exchange, response, options).then(resolve, reject);
   });
   sent.on("upgrade", (response: IncomingMessage, upstream: Socket, head: Buffer) => {
     if (!settle()) return upstream.destroy();
@@ -82,7 +86,7 @@ export function tunnel(exchange: Exchange, request: RelayedRequest, options: Tun
       upstream.destroy();
       return reject(new ClientGoneError());
     }
-    client.socket.write(switchingProtocols(response));
+    client.socket.write(switchingProtocols(response, options));
     client.socket.write(head);
     upstream.write(client.head);
     const before = client.socket.bytesWritten;
@@ -96,12 +100,16 @@ export function tunnel(exchange: Exchange, request: RelayedRequest, options: Tun
   return promise;
 }
 
-function answerInstead(exchange: Exchange, response: IncomingMessage): Promise<TunnelResult> {
+function answerInstead(
+  exchange: Exchange,
+  response: IncomingMessage,
+  { dropResponseHeaders, addResponseHeaders = [] }: TunnelOptions,
+): Promise<TunnelResult> {
   const { promise, resolve, reject } = Promise.withResolvers<TunnelResult>();
   const status = response.statusCode ?? 502;
   let responseBytes = 0;
   exchange.onGone(() => response.destroy(new ClientGoneError()));
-  exchange.respond(status, endToEndHeaders(response.rawHeaders));
+  exchange.respond(status, [...endToEndHeaders(response.rawHeaders, dropResponseHeaders), ...addResponseHeaders]);
   response.on("data", (chunk: Buffer) => {
     responseBytes += chunk.length;
     if (exchange.write(chunk)) return;
@@ -122,9 +130,15 @@ function answerInstead(exchange: Exchange, response: IncomingMessage): Promise<T
   return promise;
 }
 
-function switchingProtocols(response: IncomingMessage): string {
-  const { rawHeaders }: { readonly rawHeaders: RawHeaders } = response;
-  let head = `HTTP/1.1 101 ${response.statusMessage ?? "Switching Protocols"}\r\n`;
-  for (let i = 0; i < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`;
-  return `${head}\r\n`;
+function switchingProtocols(
+  { rawHeaders, statusMessage = "Switching Protocols" }: IncomingMessage,
+  { dropResponseHeaders, addResponseHeaders = [] }: TunnelOptions,
+): string {
+  const lines = [`HTTP/1.1 101 ${statusMessage}`];
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (dropResponseHeaders?.has(rawHeaders[i]!.toLowerCase()) !== true)
+      lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
+  for (let i = 0; i < addResponseHeaders.length; i += 2)
+    lines.push(`${addResponseHeaders[i]}: ${addResponseHeaders[i + 1]}`);
+  return `${lines.join("\r\n")}\r\n\r\n`;
 }
