@@ -166,7 +166,7 @@ async function operator(mode: LoadMode): Promise<LoadResult> {
   const registry = new Registry();
   const metrics = new ScalingMetrics(registry);
   const decisions = new DecisionStore();
-  const events = new DecisionEvents({ event: () => undefined });
+  const events = new DecisionEvents({ event: () => undefined }, () => undefined);
   const collector = new MetricCollector();
   const config = parseAutoscalerConfig();
   const sources = { config, progressDeadlineMs: 600_000, serviceAnnotations: {}, trafficPercent: 100 };
@@ -259,6 +259,7 @@ async function operator(mode: LoadMode): Promise<LoadResult> {
     clock: systemClock,
     random: Math.random,
     onScraped: () => undefined,
+    nodesCpu: () => undefined,
     onScrapeFailed: () => void failedScrapes++,
   };
   const ticking = Promise.all([runTicks(loops, stop.signal), runScrapes(loops, stop.signal)]);
