@@ -11,6 +11,7 @@ import {
   service,
   serviceRef,
   SERVING,
+  waitForNoPods,
   waitForReplicas,
 } from "./support.ts";
 
@@ -45,10 +46,7 @@ describe("when things fail", () => {
     });
     const revision = latestReadyRevision(await applyReady(object));
     await waitForReplicas(namespace, revision, count => count === 0);
-    await waitFor(
-      "no pods",
-      async () => (await kube().list("v1", "Pod", namespace, `serving.knative.dev/revision=${revision}`)).length === 0,
-    );
+    await waitForNoPods(namespace, `serving.knative.dev/revision=${revision}`);
     await kube().delete({ apiVersion: "v1", kind: "Secret", name: "needed", namespace });
 
     const answer = await request(namespace, "breaks", { timeoutMs: 120_000 });
@@ -67,6 +65,11 @@ describe("when things fail", () => {
     const healthy = conditions(revision).find(c => c.type === "ContainerHealthy");
     expect([healthy?.status, healthy?.reason]).toEqual(["False", "ExitCode5"]);
     expect(healthy?.message).toContain("Container failed with: ");
+  });
+
+  it("lets the pods of a crashing revision go at once when its Service is deleted", async () => {
+    await kube().delete(serviceRef(namespace, "crashes"));
+    await waitForNoPods(namespace, "serving.knative.dev/service=crashes");
   });
 
   it("takes a crashing revision with min-scale 1 to zero once a good one replaced it (KS#5529)", async () => {

@@ -14,16 +14,32 @@ export function kube(): Kube {
   return new Kube(inject("kubeconfigPath"));
 }
 
-/** A namespace of the test file's own, made before its tests and deleted after them. */
+/**
+ * A namespace of the test file's own, made before its tests and deleted after them. Its pods have to go soon; the namespace
+ * itself follows when Kubernetes looks again, which is after half of the longest grace period that its pods were given.
+ */
 export function ownNamespace(prefix: string): string {
   const name = `${prefix}-${Date.now().toString(36)}`;
   const ref: Ref = { apiVersion: "v1", kind: "Namespace", name };
   beforeAll(() => kube().create({ apiVersion: "v1", kind: "Namespace", metadata: { name } }));
   afterAll(async () => {
     await kube().delete(ref);
-    await waitFor(`namespace ${name} to go`, async () => (await kube().get(ref)) === undefined, { timeoutMs: 120_000 });
+    await waitForNoPods(name, undefined, 120_000);
   });
   return name;
+}
+
+/** Waits until no pod that the selector matches is left; its grace period (300 s) must not be what ends it. */
+export async function waitForNoPods(namespace: string, labelSelector?: string, timeoutMs = 90_000): Promise<void> {
+  await waitFor(
+    `pods of ${namespace} ${labelSelector ?? ""} to go`,
+    async () => {
+      const pods = await kube().list("v1", "Pod", namespace, labelSelector);
+      if (pods.length === 0) return true;
+      throw new Error(pods.map(pod => pod.metadata?.name).join(", "));
+    },
+    { timeoutMs },
+  );
 }
 
 export interface ServiceOptions {
