@@ -41,6 +41,10 @@ export const expecting =
     return value;
   };
 
+/** An option whose default is written as a user would write it, and shown so in the help. */
+export const withDefault = <T>(flags: string, description: string, parse: (text: string) => T, text: string): Option =>
+  new Option(flags, description).argParser(parse).default(parse(text), text);
+
 export type OutputFormat = "table" | "json";
 
 export const outputOption = (): Option =>

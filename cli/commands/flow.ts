@@ -6,14 +6,14 @@ import { explainFlow, readFlowObjects, readTarget } from "../flow/explain-flow.t
 import { readGateways, type GatewayStates } from "../flow/gateways.ts";
 import { momentOf, renderExplanation, renderTop, type Moment } from "../flow/render-flow.ts";
 import { splitAddress, type AskedRequest } from "../flow/request.ts";
-import { collect, durationMs, expecting, outputOption, type OutputFormat } from "../option-parsers.ts";
+import { collect, durationMs, expecting, outputOption, withDefault, type OutputFormat } from "../option-parsers.ts";
 import { redraw } from "../watch.ts";
 
 interface ExplainOptions {
   readonly as?: string;
-  readonly group: readonly string[];
+  readonly group?: readonly string[];
   readonly method: string;
-  readonly header: readonly (readonly [string, string])[];
+  readonly header?: readonly (readonly [string, string])[];
   readonly output: OutputFormat;
 }
 
@@ -45,9 +45,9 @@ export function addFlow(program: Command, context: CommandContext): void {
         "on pods/proxy in the system namespace.",
     )
     .option("--as <user>", "who sends it: a user, or system:serviceaccount:NAMESPACE:NAME (default: nobody known)")
-    .option("--group <name>", "a group of the user; again for more", collect(String), [])
+    .option("--group <name>", "a group of the user; again for more", collect(String))
     .option("-X, --method <method>", "HTTP method", method, "GET")
-    .option("-H, --header <header>", "a header of the request, 'Name: value'; again for more", collect(header), [])
+    .option("-H, --header <header>", "a header of the request, 'Name: value'; again for more", collect(header))
     .addOption(outputOption())
     .action(async (address: string, options: ExplainOptions, command: Command) => {
       const { terminal, signal } = context;
@@ -56,9 +56,9 @@ export function addFlow(program: Command, context: CommandContext): void {
       const request: AskedRequest = {
         method: options.method,
         path,
-        headers: options.header,
+        headers: options.header ?? [],
         user: options.as,
-        groups: options.group,
+        groups: options.group ?? [],
       };
       const api = await context.connect(connection, signal);
       try {
@@ -85,7 +85,7 @@ export function addFlow(program: Command, context: CommandContext): void {
         "Needs list on pods and get on pods/proxy in the system namespace.",
     )
     .option("--once", "only once")
-    .option("--interval <duration>", "time between two pictures", durationMs, 2000)
+    .addOption(withDefault("--interval <duration>", "time between two pictures", durationMs, "2s"))
     .addOption(outputOption())
     .action(async (options: TopOptions, command: Command) => {
       const { terminal, signal, nowMs } = context;

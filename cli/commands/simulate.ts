@@ -13,6 +13,7 @@ import {
   integerIn,
   numberIn,
   outputOption,
+  withDefault,
   type OutputFormat,
 } from "../option-parsers.ts";
 import { formatMs, plural } from "../render/format.ts";
@@ -29,7 +30,7 @@ interface SimulateOptions {
   readonly file?: string;
   readonly name?: string;
   readonly config?: string;
-  readonly annotation: readonly (readonly [string, string])[];
+  readonly annotation?: readonly (readonly [string, string])[];
   readonly containerConcurrency?: number;
   readonly trace?: string;
   readonly pattern: PatternKind;
@@ -43,8 +44,8 @@ interface SimulateOptions {
   readonly duration?: number;
   readonly tail: number;
   readonly serviceTime: Distribution;
-  readonly policy: readonly PolicyChoice[];
-  readonly queuePolicy: readonly ("fair" | "fifo")[];
+  readonly policy?: readonly PolicyChoice[];
+  readonly queuePolicy?: readonly ("fair" | "fifo")[];
   readonly podStart: Distribution;
   readonly drain: number;
   readonly gateways: number;
@@ -87,7 +88,7 @@ export function addSimulate(program: Command, context: CommandContext): void {
     )
     .option("--name <name>", "which Service, when the file has several")
     .option("-c, --config <file>", "YAML with the ConfigMap config-autoscaler; without: its defaults")
-    .option("--annotation <key=value>", "sets an annotation of the template; again for more", collect(keyAndValue), [])
+    .option("--annotation <key=value>", "sets an annotation of the template; again for more", collect(keyAndValue))
     .option("--container-concurrency <n>", "instead of the service's", integerIn(0, 1000))
     .optionsGroup("Load:")
     .option("--trace <file>", "CSV or JSON with the time of each request; instead of a pattern")
@@ -112,30 +113,26 @@ export function addSimulate(program: Command, context: CommandContext): void {
         .default("poisson"),
     )
     .option("--duration <duration>", "how long requests come (default: 5m, or the whole trace)", durationMs)
-    .option("--tail <duration>", "how long it goes on after that", durationMs, 120_000)
-    .option("--service-time <dist>", `of requests that bring none: ${DISTRIBUTION_FORMS}`, distribution, {
-      kind: "constant",
-      ms: 100,
-    })
+    .addOption(withDefault("--tail <duration>", "how long it goes on after that", durationMs, "2m"))
+    .addOption(
+      withDefault("--service-time <dist>", `of requests that bring none: ${DISTRIBUTION_FORMS}`, distribution, "100ms"),
+    )
     .optionsGroup("Scaling:")
     .option(
       "--policy <policy>",
       "kpa, cloudrun, manual or manual:COUNT; again to compare (default: the service's class)",
       collect(expecting(parsePolicy, "kpa, cloudrun, manual or manual:COUNT")),
-      [],
     )
-    .option(
-      "--queue-policy <policy>",
-      "fair or fifo; again to compare (default: the service's)",
-      collect(queuePolicy),
-      [],
+    .option("--queue-policy <policy>", "fair or fifo; again to compare (default: the service's)", collect(queuePolicy))
+    .addOption(
+      withDefault(
+        "--pod-start <dist>",
+        "from the decision to start a pod until it takes requests",
+        distribution,
+        "lognormal(1.5s,3s)",
+      ),
     )
-    .option("--pod-start <dist>", "from the decision to start a pod until it takes requests", distribution, {
-      kind: "lognormal",
-      medianMs: 1500,
-      p95Ms: 3000,
-    })
-    .option("--drain <duration>", "how long a stopped pod stays at least", durationMs, 3000)
+    .addOption(withDefault("--drain <duration>", "how long a stopped pod stays at least", durationMs, "3s"))
     .option("--gateways <n>", "gateways that report", integerIn(1, 100), 2)
     .option(
       "--cpu-per-request <n>",
@@ -175,8 +172,8 @@ async function run(options: SimulateOptions, context: CommandContext): Promise<v
   const specs = scenariosOf({
     service: read.service,
     config,
-    policies: options.policy,
-    queuePolicies: options.queuePolicy,
+    policies: options.policy ?? [],
+    queuePolicies: options.queuePolicy ?? [],
     arrivals: arrivals.filter(({ atMs }) => atMs <= lastMs),
     horizonMs,
     podStart: options.podStart,
@@ -212,7 +209,7 @@ const PLAIN_SERVICE: Service = {
 };
 
 /** The service with what the command line changes. */
-function changed(service: Service, { annotation, containerConcurrency }: SimulateOptions): Service {
+function changed(service: Service, { annotation = [], containerConcurrency }: SimulateOptions): Service {
   const { template } = service.spec;
   return {
     ...service,

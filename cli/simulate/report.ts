@@ -1,6 +1,6 @@
 import type { SimulationResult, TimelinePoint } from "../../core/simulation/result.ts";
 import { blockChart } from "../render/block-chart.ts";
-import { formatMs, formatNumber } from "../render/format.ts";
+import { formatMs } from "../render/format.ts";
 import { renderTable } from "../render/table.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -89,7 +89,7 @@ function charts(results: readonly SimulationResult[], terminal: Terminal): strin
   const stepS = stepSeconds(first.timeline);
   const title = (text: string): string => terminal.style("bold", text);
   const chart = (values: readonly number[], height: number, top: number, pooling: "max" | "mean"): string[] =>
-    blockChart(values, { width, height, pooling, top, label: formatNumber });
+    blockChart(values, { width, height, pooling, top, label: value => String(Number(value.toPrecision(3))) });
 
   const rates = first.timeline.slice(1).map(point => point.arrived / stepS);
   const lines = [

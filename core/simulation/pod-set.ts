@@ -34,6 +34,7 @@ export class PodSet<R> {
   #ready: readonly SimulatedPod<R>[] = [];
   #replicas = 0;
   #started = 0;
+  #becameReady = 0;
   #most = 0;
 
   constructor(options: PodSetOptions<R>) {
@@ -63,6 +64,11 @@ export class PodSet<R> {
   /** Pods started so far, without those that were there at the beginning. */
   get started(): number {
     return this.#started;
+  }
+
+  /** Times a pod became ready. */
+  get becameReady(): number {
+    return this.#becameReady;
   }
 
   /** Most pods that existed at a time. */
@@ -115,6 +121,7 @@ export class PodSet<R> {
       if (pod.state !== "starting") return;
       pod.state = "ready";
       pod.readyMs = events.nowMs;
+      this.#becameReady++;
       this.#recount();
       onChange();
     });

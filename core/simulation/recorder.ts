@@ -31,7 +31,8 @@ export class Recorder {
   #timedOut = 0;
   #coldRequests = 0;
   #coldStarts = 0;
-  #waitsForFirstPod = false;
+  /** How often pods had become ready when the last cold start began; -1: there was none. */
+  #coldSince = -1;
   #latest: ScaleOutcome | undefined;
   /** Since the last point of the timeline. */
   #since = { arrived: 0, completed: 0, refused: 0, waiting: 0, latenciesMs: [] as number[] };
@@ -43,14 +44,14 @@ export class Recorder {
     this.#horizonMs = horizonMs;
   }
 
-  arrived(arrival: Arrival, cold: boolean): void {
+  arrived(arrival: Arrival, pods: PodSet<SimulatedRequest>): void {
     this.#arrived++;
     this.#since.arrived++;
-    if (cold) {
+    if (pods.ready.length === 0) {
       this.#coldRequests++;
-      if (!this.#waitsForFirstPod) this.#coldStarts++;
+      if (this.#coldSince !== pods.becameReady) this.#coldStarts++;
+      this.#coldSince = pods.becameReady;
     }
-    this.#waitsForFirstPod = cold;
     if (arrival.flow !== undefined) this.#flow(arrival.flow).arrived++;
   }
 

@@ -36,6 +36,12 @@ describe("a service at zero", () => {
     expect(result.pods.podSeconds).toBeCloseTo((down!.atMs - 10_000) / 1000 + 3, 6);
   });
 
+  it("counts each start from zero once, however many requests wait for it", () => {
+    const bursts = [0, 1, 2].flatMap(i => [10, 11, 12].map(ms => ({ atMs: i * 100_000 + ms, serviceMs: 100 })));
+    const result = simulate(simulationSpec(bursts, {}, { horizonMs: 300_000 }));
+    expect(result.pods).toMatchObject({ coldStarts: 3, coldRequests: 9 });
+  });
+
   it("keeps the last pod for the retention period", () => {
     const scaling = { scaleToZeroPodRetentionPeriodMs: 20_000 };
     const [, down] = changes(simulate(simulationSpec(one, { scaling })));

@@ -134,7 +134,7 @@ export function simulate(spec: SimulationSpec): SimulationResult {
     if (arrival === undefined || arrival.atMs > spec.horizonMs) return;
     events.at(arrival.atMs, () => {
       arriveFrom(index + 1);
-      recorder.arrived(arrival, pods.ready.length === 0);
+      recorder.arrived(arrival, pods);
       gateways.arrive(arrival);
       recorder.waits(gateways.waiting);
     });
