@@ -1,0 +1,348 @@
+import { describe, expect, it } from "vitest";
+import { SYSTEM_NAMESPACE } from "../../hack/kit/install.ts";
+import { conditions } from "../../hack/kit/kube.ts";
+import { send } from "../../hack/kit/load.ts";
+import { waitFor } from "../../hack/kit/wait.ts";
+import { eventsOf, publicAddresses, scalingPage, startLoad, waitForDecision, watchUntil } from "./scaling-support.ts";
+import {
+  applyReady,
+  kube,
+  latestReadyRevision,
+  ownNamespace,
+  replicas,
+  request,
+  service,
+  serviceRef,
+  target,
+  waitForReplicas,
+} from "./support.ts";
+
+const namespace = ownNamespace("scaling");
+
+/** Knative's annotations, by their names without the group. */
+const scaling = (settings: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(settings).map(([key, value]) => [`autoscaling.knative.dev/${key}`, value]));
+
+describe("Knative's policy", () => {
+  it("panics under a step, and takes no pod away before panic has ended", async () => {
+    const annotations = scaling({
+      window: "12s",
+      "panic-window-percentage": "25",
+      target: "1",
+      "min-scale": "1",
+      "max-scale": "4",
+    });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "step", { annotations })));
+    await waitForDecision(namespace, revision, "data", page => page.decision.outcome.decision.valid);
+    const step = startLoad(target(namespace, "step"), { concurrency: 6, path: "/?sleep=250" });
+    const began = Date.now();
+    const inPanic = (page: Awaited<ReturnType<typeof scalingPage>>): boolean =>
+      Number(page?.decision.outcome.decision.explanation?.["panicRatchet"] ?? 0) > 0;
+    try {
+      const page = await waitForDecision(namespace, revision, "panic", inPanic);
+      expect(page.explanation.lines.map(line => line.rule)).toContain("panic-ratchet");
+      await waitForReplicas(namespace, revision, count => count === 4);
+    } finally {
+      const report = await step.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+    const scaledAfterMs = Date.now() - began;
+    console.log(`step: 4 pods wanted ${scaledAfterMs} ms after it began`);
+    const stillPanicking = { at: 0 };
+    const fell = await watchUntil(async () => {
+      const page = await scalingPage(namespace, revision);
+      const count = await replicas(namespace, revision);
+      if (inPanic(page)) {
+        stillPanicking.at = Date.now();
+        expect(page?.decision.outcome.step.wanted).toBe(4);
+      }
+      return (count ?? 0) < 4;
+    }, 90_000);
+    expect(fell).toBe(true);
+    expect(stillPanicking.at).toBeGreaterThan(0);
+  });
+
+  it("keeps the most it needed for the scale-down delay", async () => {
+    const annotations = scaling({ window: "6s", "scale-down-delay": "25s", target: "1", "max-scale": "3" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "delay", { annotations })));
+    const step = startLoad(target(namespace, "delay"), { concurrency: 4, path: "/?sleep=250" });
+    await waitForReplicas(namespace, revision, count => count === 3);
+    await step.end();
+    const ended = Date.now();
+    await waitForReplicas(namespace, revision, count => count < 3);
+    const keptMs = Date.now() - ended;
+    console.log(`scale-down delay of 25 s: kept ${keptMs} ms after the load ended`);
+    // Three were needed until about the end of the load; a tick and the test's own looks come on top.
+    expect(keptMs).toBeGreaterThan(20_000);
+  });
+
+  it("stays between minimum and maximum, and says so when the maximum stops it", async () => {
+    const annotations = scaling({ window: "6s", target: "1", "min-scale": "2", "max-scale": "3" });
+    const ready = await applyReady(service(namespace, "bounded", { annotations }));
+    const revision = latestReadyRevision(ready);
+    expect(await replicas(namespace, revision)).toBe(2);
+    const step = startLoad(target(namespace, "bounded"), { concurrency: 8, path: "/?sleep=250" });
+    let most = 0;
+    try {
+      await waitForReplicas(namespace, revision, count => count === 3);
+      await waitFor("event MaxScaleReached", async () => {
+        most = Math.max(most, (await replicas(namespace, revision)) ?? 0);
+        return (await eventsOf(namespace, revision, "MaxScaleReached")).length > 0;
+      });
+      await waitFor("the revision's status to say so", async () => {
+        const object = await kube().get({ ...serviceRef(namespace, revision), kind: "Revision" });
+        return JSON.stringify(object?.status).includes("MaxScaleReached");
+      });
+    } finally {
+      await step.end();
+    }
+    expect(most).toBe(3);
+    expect((await eventsOf(namespace, revision, "MaxScaleReached")).join()).toMatch(/max scale is 3/);
+    await waitForReplicas(namespace, revision, count => count === 2);
+    await waitForDecision(namespace, revision, "min-scale", page => page.explanation.winner === "min-scale");
+  });
+
+  it("begins at an initial scale of 0 without a pod, and answers the first request", async () => {
+    const annotations = scaling({ window: "6s", "initial-scale": "0" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "none", { annotations })));
+    expect(await replicas(namespace, revision)).toBe(0);
+    expect(await kube().list("v1", "Pod", namespace, `serving.knative.dev/revision=${revision}`)).toEqual([]);
+    expect((await request(namespace, "none")).status).toBe(200);
+  });
+
+  it("begins at an initial scale of 3, and is free of it once it was reached", async () => {
+    const annotations = scaling({ window: "6s", "initial-scale": "3" });
+    await kube().apply([service(namespace, "three", { annotations })]);
+    const deployment = { apiVersion: "apps/v1", kind: "Deployment", namespace, name: "three-00001-deployment" };
+    let mostReady = 0;
+    await waitFor(
+      "service three to be ready",
+      async () => {
+        const seen = await kube().get(deployment);
+        mostReady = Math.max(mostReady, Number(seen?.status?.["readyReplicas"] ?? 0));
+        const object = await kube().get(serviceRef(namespace, "three"));
+        return conditions(object).some(({ type, status }) => type === "Ready" && status === "True");
+      },
+      { timeoutMs: 90_000, everyMs: 50 },
+    );
+    expect(mostReady).toBe(3);
+    await waitForReplicas(namespace, "three-00001", count => count === 0);
+  });
+
+  it("scales on requests per second (also from zero after an idle time: HA#1692)", async () => {
+    const annotations = scaling({ window: "6s", metric: "rps", target: "10", "max-scale": "3" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "rps", { annotations })));
+    await waitForReplicas(namespace, revision, count => count === 0);
+    expect((await request(namespace, "rps")).status).toBe(200);
+    // 4 clients, a request each 160 ms or so: about 25 a second, each over at once, so that concurrency asks for one pod.
+    const step = startLoad(target(namespace, "rps"), { concurrency: 4, pauseMs: 150 });
+    try {
+      await waitForReplicas(namespace, revision, count => count === 3);
+    } finally {
+      const report = await step.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+  });
+
+  it("starts the activation scale's pods when a request wakes it", async () => {
+    const annotations = scaling({ window: "6s", "activation-scale": "3", target: "100" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "wakes", { annotations })));
+    await waitForReplicas(namespace, revision, count => count === 0);
+    const first = await request(namespace, "wakes");
+    expect(first.status).toBe(200);
+    await waitForReplicas(namespace, revision, count => count === 3);
+  });
+});
+
+describe("the path of requests inside the cluster", () => {
+  const clusterIp = async (revision: string): Promise<string> => {
+    const object = await kube().get({ apiVersion: "v1", kind: "Service", namespace, name: revision });
+    return String(object?.spec?.["clusterIP"]);
+  };
+  const podAddresses = async (revision: string): Promise<string[]> =>
+    (await kube().list("v1", "Pod", namespace, `serving.knative.dev/revision=${revision}`))
+      .flatMap(pod => (typeof pod.status?.["podIP"] === "string" ? [pod.status["podIP"]] : []))
+      .sort();
+
+  const leadsToPods = async (revision: string): Promise<boolean> =>
+    JSON.stringify(await publicAddresses(namespace, revision)) === JSON.stringify(await podAddresses(revision));
+
+  it("follows excess burst capacity under load, and loses no request", async () => {
+    const annotations = scaling({
+      window: "6s",
+      "min-scale": "1",
+      "max-scale": "1",
+      "target-burst-capacity": "3",
+      "panic-window-percentage": "50",
+    });
+    const object = service(namespace, "burst", { annotations, containerConcurrency: 10 });
+    const revision = latestReadyRevision(await applyReady(object));
+    await waitFor("the pods to be reached directly", () => leadsToPods(revision));
+    const inside = { address: await clusterIp(revision), port: 80, host: `${revision}.${namespace}.svc.cluster.local` };
+    const through: { proxied: number; direct: number } = { proxied: 0, direct: 0 };
+    const steady = startLoad(inside, { concurrency: 2, path: "/?sleep=20", pauseMs: 10 });
+    try {
+      for (let round = 0; round < 2; round++) {
+        // 10 places, 3 to be kept free: from 8 in progress on the gateways take over.
+        const surge = startLoad(target(namespace, "burst"), { concurrency: 9, path: "/?sleep=500" });
+        try {
+          await waitForDecision(namespace, revision, "proxy", page => page.decision.outcome.step.mode === "proxy");
+          await waitFor("the gateways to be in the path", async () => !(await leadsToPods(revision)));
+          through.proxied++;
+        } finally {
+          const report = await surge.end();
+          expect(report.errors).toEqual([]);
+          expect(Object.keys(report.byStatus)).toEqual(["200"]);
+        }
+        await waitFor("the pods to be reached directly again", () => leadsToPods(revision));
+        through.direct++;
+      }
+    } finally {
+      const report = await steady.end();
+      console.log(`changes of mode under load: ${report.sent} requests, ${JSON.stringify(report.byStatus)}`);
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+      expect(report.sent).toBeGreaterThan(100);
+    }
+    expect(through).toEqual({ proxied: 2, direct: 2 });
+  });
+
+  it("leads to the pods while there are any with a target burst capacity of 0, to the gateways with -1", async () => {
+    const zero = scaling({ "min-scale": "1", "target-burst-capacity": "0" });
+    const always = scaling({ "min-scale": "1", "target-burst-capacity": "-1" });
+    const serve = latestReadyRevision(await applyReady(service(namespace, "zero", { annotations: zero })));
+    const proxy = latestReadyRevision(await applyReady(service(namespace, "always", { annotations: always })));
+    await waitFor("the pods to be reached directly", () => leadsToPods(serve));
+    const page = await waitForDecision(namespace, proxy, "data", ({ decision }) => decision.outcome.decision.valid);
+    expect(page.decision.outcome.step.mode).toBe("proxy");
+    const gateways = await kube().list("v1", "Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/component=gateway");
+    expect(await publicAddresses(namespace, proxy)).toEqual(
+      gateways.flatMap(pod => (typeof pod.status?.["podIP"] === "string" ? [pod.status["podIP"]] : [])).sort(),
+    );
+    for (const revision of [serve, proxy]) {
+      const host = `${revision}.${namespace}.svc.cluster.local`;
+      const answer = await send({ address: await clusterIp(revision), port: 80, host });
+      expect([revision, answer.status]).toEqual([revision, 200]);
+    }
+  });
+});
+
+describe("a change on the Service itself", () => {
+  it("of bounds, target or class makes no new revision (KS#6717, KS#14184)", async () => {
+    const annotations = scaling({ window: "6s", "min-scale": "1" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "changes", { annotations })));
+    const set = (values: Readonly<Record<string, string | null>>) =>
+      kube().mergePatch(serviceRef(namespace, "changes"), {
+        metadata: {
+          annotations: Object.fromEntries(
+            Object.entries(values).map(([key, value]) => [`autoscaling.fairway.dev/${key}`, value]),
+          ),
+        },
+      });
+    await set({ "max-scale": "2", target: "1" });
+    const step = startLoad(target(namespace, "changes"), { concurrency: 5, path: "/?sleep=250" });
+    try {
+      await waitForReplicas(namespace, revision, count => count === 2);
+      await waitForDecision(namespace, revision, "max-scale", page => page.explanation.winner === "max-scale");
+      await set({ "max-scale": "3" });
+      await waitForReplicas(namespace, revision, count => count === 3);
+    } finally {
+      await step.end();
+    }
+    await set({ class: "manual.autoscaling.fairway.dev", "manual-instance-count": "2" });
+    await waitForDecision(namespace, revision, "class manual", page => page.explanation.winner === "manual");
+    await waitForReplicas(namespace, revision, count => count === 2);
+    await set({ class: null, "manual-instance-count": null });
+    await waitForReplicas(namespace, revision, count => count === 1);
+    const after = await kube().get(serviceRef(namespace, "changes"));
+    expect(after?.status?.["latestCreatedRevisionName"]).toBe(revision);
+  });
+});
+
+describe("config-autoscaler", () => {
+  const config = { apiVersion: "v1", kind: "ConfigMap", name: "config-autoscaler", namespace: SYSTEM_NAMESPACE };
+  const webhooks = {
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "ValidatingWebhookConfiguration",
+    name: "fairway",
+  };
+  const setStableWindow = (value: string | null) => kube().mergePatch(config, { data: { "stable-window": value } });
+
+  it("is refused when wrong, and where that is bypassed the last good one stays and an event says so", async () => {
+    await expect(setStableWindow("1s")).rejects.toThrow(/stable-window/);
+    const revision = latestReadyRevision(
+      await applyReady(service(namespace, "configured", { annotations: scaling({ "min-scale": "1" }) })),
+    );
+    await setStableWindow("20s");
+    const windowMs = (page: Awaited<ReturnType<typeof scalingPage>>): unknown =>
+      (page?.decision as { spec?: { policy?: { kpa?: { stableWindowMs?: number } } } } | undefined)?.spec?.policy?.kpa
+        ?.stableWindowMs;
+    await waitForDecision(namespace, revision, "a window of 20 s", page => windowMs(page) === 20_000);
+
+    const registered = await kube().get(webhooks);
+    if (registered === undefined) throw new Error("no ValidatingWebhookConfiguration fairway");
+    const { name, labels, annotations } = registered.metadata ?? {};
+    await kube().delete(webhooks);
+    try {
+      await waitFor("the wrong value to get past", async () => {
+        await setStableWindow("1s");
+        return true;
+      });
+      await waitFor("event InvalidConfiguration", async () =>
+        (await eventsOf(SYSTEM_NAMESPACE, "config-autoscaler", "InvalidConfiguration")).some(message =>
+          message.includes("stable-window"),
+        ),
+      );
+      // Scaling goes on, by the last good configuration.
+      await kube().mergePatch(serviceRef(namespace, "configured"), {
+        metadata: { annotations: { "autoscaling.fairway.dev/min-scale": "2" } },
+      });
+      await waitForReplicas(namespace, revision, count => count === 2);
+      expect(windowMs(await scalingPage(namespace, revision))).toBe(20_000);
+    } finally {
+      await setStableWindow(null);
+      await kube().create({
+        ...registered,
+        metadata: { name: name ?? "", labels: labels ?? {}, annotations: annotations ?? {} },
+      });
+    }
+    await waitFor("wrong values to be refused again", async () => {
+      try {
+        await setStableWindow("1s");
+      } catch (error) {
+        return String(error).includes("stable-window");
+      }
+      await setStableWindow(null);
+      return false;
+    });
+    await waitForDecision(namespace, revision, "the default window", page => windowMs(page) === 60_000);
+  });
+});
+
+describe("a restart of the operator", () => {
+  it("leaves a minimum as it is", async () => {
+    const annotations = scaling({ window: "6s", "min-scale": "2" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, "kept", { annotations })));
+    const deployment = () =>
+      kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: `${revision}-deployment` });
+    const before = await deployment();
+    const leaders = await kube().list("v1", "Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/component=operator");
+    const decidedBefore = (await scalingPage(namespace, revision))?.decision.atMs ?? 0;
+    for (const pod of leaders) {
+      const name = pod.metadata?.name ?? "";
+      await kube().delete({ apiVersion: "v1", kind: "Pod", namespace: SYSTEM_NAMESPACE, name }, 0);
+    }
+    await waitForDecision(
+      namespace,
+      revision,
+      "data, by a new leader",
+      page => page.decision.atMs > decidedBefore && page.decision.outcome.decision.valid,
+      120_000,
+    );
+    // Not one write: the generation counts each change of the number.
+    expect((await deployment())?.metadata?.generation).toBe(before?.metadata?.generation);
+    expect(await replicas(namespace, revision)).toBe(2);
+  });
+});
