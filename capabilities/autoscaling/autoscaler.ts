@@ -14,14 +14,14 @@ import type { KubeObject } from "../runtime/types.ts";
 import { SettingsStore } from "../services/settings.ts";
 import { DecisionEvents } from "./decision-events.ts";
 import type { DecisionStore } from "./decision-store.ts";
-import { GatewayHints } from "./gateway-hints.ts";
+import { GatewayHints, type InstanceMaxima } from "./gateway-hints.ts";
 import type { GatewayRegistry } from "./gateway-registry.ts";
 import { GATEWAY_SERVICE, gatewaySet } from "./gateway-set.ts";
 import { gatewayTokens, type ReviewToken } from "./gateway-tokens.ts";
 import { KubeletCpu, kubeletReader } from "./kubelet-cpu.ts";
 import { podScraper } from "./pod-scraper.ts";
 import { resolveScaling } from "./resolve.ts";
-import { RevisionScaler, type ResolvedScaling } from "./revision-scaler.ts";
+import { RevisionScaler, type Decision, type ResolvedScaling } from "./revision-scaler.ts";
 import { rolloutOf, withRolloutCapacity } from "./rollout.ts";
 import type { ScalingBoard } from "./scaling-board.ts";
 import { runScrapes, runTicks, type ScalingLoops } from "./scaling-loops.ts";
@@ -89,7 +89,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     resolve,
     onDecision: (key, revision, decision) => {
       decisions.record(key, decision);
-      hints.decided(key, decision.outcome.decision);
+      hints.decided(key, decision.outcome.decision, maximaOf(revision, decision));
       metrics.observe(revision.metadata.namespace ?? "", revision.metadata.name ?? "", decision);
       events.observe(key, revision, decision);
     },
@@ -229,6 +229,14 @@ function serviceAwareResolve(
     if (rollout === undefined) return resolved;
     const loads = rollout.from.map(old => loadOf(revisionKey(namespace, old)));
     return withRolloutCapacity(resolved, rollout.percent, loads, replicas);
+  };
+}
+
+function maximaOf(revision: Revision, { spec, observation }: Decision): InstanceMaxima | undefined {
+  if (spec.policy.kind !== "cloud-run" || (revision.spec.containerConcurrency ?? 0) > 0) return undefined;
+  return {
+    instances: observation.cloudRun?.instances.map(({ name }) => name) ?? [],
+    maxConcurrency: spec.policy.cloudRun.maxConcurrency,
   };
 }
 

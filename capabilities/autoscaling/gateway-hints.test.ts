@@ -16,7 +16,7 @@ const cloudRun = {
 describe("hints for the gateways", () => {
   it("name demoted instances, adapted maxima and the longest wait", () => {
     const hints = new GatewayHints();
-    hints.decided("ns/r", cloudRun);
+    hints.decided("ns/r", cloudRun, undefined);
     hints.second("ns/r", spec, [
       { name: "pod-a", concurrency: 10, cpu: 0.95 },
       { name: "pod-b", concurrency: 1, cpu: 0.2 },
@@ -32,19 +32,26 @@ describe("hints for the gateways", () => {
 
   it("go on from second to second, and start afresh when adaptive concurrency is switched off", () => {
     const hints = new GatewayHints();
-    hints.decided("ns/r", cloudRun);
+    hints.decided("ns/r", cloudRun, undefined);
     for (let i = 0; i < 3; i++) hints.second("ns/r", spec, [{ name: "pod-a", concurrency: 10, cpu: 0.95 }]);
     expect(hints.all()["ns/r"]?.podConcurrency).toEqual({ "pod-a": 7 });
     hints.second("ns/r", { ...spec, adaptiveConcurrency: false }, [{ name: "pod-a", concurrency: 10, cpu: 0.95 }]);
     expect(hints.all()["ns/r"]?.podConcurrency).toEqual({});
   });
 
+  it("carry the policy's maximum where the revision sets none, and what became of it", () => {
+    const hints = new GatewayHints();
+    hints.decided("ns/r", cloudRun, { instances: ["pod-a", "pod-b"], maxConcurrency: 10 });
+    hints.second("ns/r", spec, [{ name: "pod-a", concurrency: 10, cpu: 0.95 }]);
+    expect(hints.all()["ns/r"]?.podConcurrency).toEqual({ "pod-a": 9, "pod-b": 10 });
+  });
+
   it("are none for a revision of another policy, or one that is gone", () => {
     const hints = new GatewayHints();
-    hints.decided("ns/r", cloudRun);
-    hints.decided("ns/r", { valid: true, policy: "manual" } as PolicyDecision);
+    hints.decided("ns/r", cloudRun, undefined);
+    hints.decided("ns/r", { valid: true, policy: "manual" } as PolicyDecision, undefined);
     expect(hints.all()).toEqual({});
-    hints.decided("ns/r", cloudRun);
+    hints.decided("ns/r", cloudRun, undefined);
     hints.forget("ns/r");
     expect(hints.all()).toEqual({});
     expect(hints.adaptations("ns/r")).toBeUndefined();

@@ -11,8 +11,15 @@ import type { PolicyDecision } from "../../core/autoscaling/scale-revision.ts";
 interface Advice {
   demotedPods: readonly string[];
   pendingTimeoutMs: number | undefined;
+  maxima: InstanceMaxima | undefined;
   adapted: AdaptedConcurrency;
   adaptations: readonly Adaptation[];
+}
+
+/** Maximum concurrency of instances of which the gateways know none: the revision sets no limit, the policy has one. */
+export interface InstanceMaxima {
+  readonly instances: readonly string[];
+  readonly maxConcurrency: number;
 }
 
 /**
@@ -23,7 +30,7 @@ export class GatewayHints {
   readonly #advice = new Map<string, Advice>();
 
   /** After each decision. */
-  decided(key: string, decision: PolicyDecision): void {
+  decided(key: string, decision: PolicyDecision, maxima: InstanceMaxima | undefined): void {
     if (!decision.valid) return;
     if (decision.policy !== "cloud-run") {
       this.#advice.delete(key);
@@ -32,6 +39,7 @@ export class GatewayHints {
     const advice = this.#of(key);
     advice.demotedPods = decision.demoted.map(instance => instance.name);
     advice.pendingTimeoutMs = decision.pendingTimeoutMs;
+    advice.maxima = maxima;
   }
 
   /** Once a second, when the instances were asked for their numbers. */
@@ -55,11 +63,14 @@ export class GatewayHints {
   /** The whole set, as it goes to the gateways. */
   all(): Record<string, RevisionHint> {
     return Object.fromEntries(
-      [...this.#advice].map(([key, { demotedPods, pendingTimeoutMs, adapted }]) => [
+      [...this.#advice].map(([key, { demotedPods, pendingTimeoutMs, maxima, adapted }]) => [
         key,
         {
           demotedPods: [...demotedPods],
-          podConcurrency: Object.fromEntries(adapted),
+          podConcurrency: Object.fromEntries([
+            ...(maxima?.instances ?? []).map((name): [string, number] => [name, maxima?.maxConcurrency ?? 1]),
+            ...adapted,
+          ]),
           ...(pendingTimeoutMs === undefined ? {} : { pendingTimeoutMs }),
         },
       ]),
@@ -77,7 +88,7 @@ export class GatewayHints {
   #of(key: string): Advice {
     let advice = this.#advice.get(key);
     if (advice === undefined) {
-      advice = { demotedPods: [], pendingTimeoutMs: undefined, adapted: new Map(), adaptations: [] };
+      advice = { demotedPods: [], pendingTimeoutMs: undefined, maxima: undefined, adapted: new Map(), adaptations: [] };
       this.#advice.set(key, advice);
     }
     return advice;
