@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import type { Identity } from "./identity.ts";
@@ -56,7 +56,7 @@ export class TokenIdentities {
   /** Not a promise when the verdict is known: the usual case costs no turn of the event loop. Never rejects. */
   of(token: string): Identity | undefined | Promise<Identity | undefined> {
     if (token.length > MOST_TOKEN_CHARACTERS) return undefined;
-    const digest = createHash("sha256").update(token).digest("base64");
+    const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
     if (known !== undefined) return known;
     if (this.#unknown.has(digest)) return undefined;
