@@ -230,7 +230,7 @@ describe("Cloud Run: bounds", () => {
   it("keeps nothing of an unreachable revision once its requests are done", () => {
     const gone = spec({}, { minScale: 3 }, false);
     const busy = decide(gone, observe({ load: load(6), instances: ready(3, 0.5, 30 * MINUTE), inFlight: 2 }));
-    expect(busy.desired).toBeGreaterThan(0);
+    expect(busy).toMatchObject({ recommended: 1, explanation: { winner: "metrics" } });
     const done = decide(gone, observe({ load: load(6), instances: ready(3, 0.5, 29 * MINUTE) }), busy.next);
     expect(done).toMatchObject({ desired: 0, explanation: { winner: "unreachable" } });
   });
@@ -258,6 +258,13 @@ describe("Cloud Run: demotion", () => {
     expect(later.desired).toBe(5);
   });
 
+  it("does not stop the first group at 10 % exactly", () => {
+    const instances = ready(3, 0.1, 30 * MINUTE);
+    const down = decide(spec(), observe({ load: load(1), instances }), initialCloudRunState(3), 28 * MINUTE);
+    expect(down.demoted.map(one => one.group)).toEqual(["second", "first"]);
+    expect(decide(spec(), observe({ load: load(1), instances }), down.next).stops).toEqual([]);
+  });
+
   it("recommends demoted instances again, the most used first, and starts none for it", () => {
     const instances = ready(4, 0.5, 30 * MINUTE).map((one, i) => ({ ...one, utilization1m: [0.9, 0.5, 0.4, 0.3][i]! }));
     const down = decide(spec(), observe({ load: load(11), instances }));
@@ -281,6 +288,8 @@ describe("Cloud Run: demotion", () => {
   it("sends the first demoted instance to the second group and then takes turns", () => {
     const decision = decide(spec(), observe({ load: load(1), instances: ready(5, 0.2, 30 * MINUTE) }));
     expect(decision.demoted.map(one => one.group)).toEqual(["second", "first", "second", "first"]);
+    // Of equally used ones the youngest go first.
+    expect(decision.demoted.map(one => one.name)).toEqual(["i4", "i3", "i2", "i1"]);
   });
 });
 

@@ -196,7 +196,7 @@ export function decideCloudRun(
 
   const demoted = demote(instances, wanted, state.demoted, nowMs);
   const stops = chooseStops(
-    { idleTimeoutMs: spec.idleTimeoutMs, keep: wanted, most, reachable: spec.reachable },
+    { idleTimeoutMs: spec.idleTimeoutMs, most, reachable: spec.reachable },
     instances,
     demoted,
     nowMs,

@@ -69,6 +69,20 @@ describe("collector", () => {
     expect(stable(c, START + 600, "rps")).toBe(100);
   });
 
+  it("believes gateways that are heard, whatever pods say of proxied requests", () => {
+    const c = collector();
+    c.acceptReport(report(1, 4), START);
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 1, 9)] }, START + 500);
+    expect(stable(c, START + 600)).toBe(5);
+  });
+
+  it("counts one round of scraping a second", () => {
+    const c = collector();
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 3)] }, START + 100);
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 3)] }, START + 300);
+    expect(stable(c, START + 600)).toBe(3);
+  });
+
   it("takes the asked pods for all of them", () => {
     const c = collector();
     const readings = Array.from({ length: 7 }, (_, i) => pod(`p${i}`, i < 3 ? 2 : 0.25));

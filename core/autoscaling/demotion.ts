@@ -71,8 +71,6 @@ export interface Stop {
 
 export interface StopLimits {
   readonly idleTimeoutMs: number;
-  /** As many instances always stay. */
-  readonly keep: number;
   /** As many instances may stay. */
   readonly most: number;
   /** No route leads to the revision: nothing is kept for a surge. */
@@ -94,7 +92,7 @@ function stopRule(
   return mayStop && instance.utilization1m < STOP_UTILIZATION ? "first-group-under-10-percent" : undefined;
 }
 
-/** The demoted instances to stop now. A request that is still in progress there is finished: queue-proxies drain. */
+/** Which of the demoted instances to stop now; all others stay. A request that is still in progress there is finished: queue-proxies drain. */
 export function chooseStops(
   limits: StopLimits,
   instances: readonly Instance[],
@@ -106,7 +104,6 @@ export function chooseStops(
   for (const instance of [...instances].sort(byUse)) {
     const left = instances.length - stops.length;
     const one = byName.get(instance.name);
-    if (left <= limits.keep) break;
     const rule = one === undefined ? undefined : stopRule(limits, left, one, instance, nowMs);
     if (rule !== undefined) stops.push({ name: instance.name, rule });
   }

@@ -68,6 +68,17 @@ describe("panic's end", () => {
     expect(restarted.some(one => one.held)).toBe(false);
   });
 
+  it("does not hold what was all ready once and is not any more", () => {
+    const played = play([[100, 350, 4], [84, 84, 50], ...times(5, [84, 84, 20])]);
+    expect(played.at(-1)).toMatchObject({ pods: 12, held: false });
+  });
+
+  it("still waits for the larger number after a smaller panic", () => {
+    const played = play([[100, 350, 4], ...times(5, [84, 84, 12]), [84, 190, 12], ...times(5, [84, 84, 20])]);
+    expect(played.slice(4, 8).map(one => one.pods)).toEqual([50, 50, 28, 28]);
+    expect(played.at(-1)).toMatchObject({ original: 12, pods: 50, held: true });
+  });
+
   it("lets a new panic go above what is held", () => {
     const played = play([[100, 350, 4], ...times(5, [84, 84, 20]), [600, 700, 20]]);
     expect(played.at(-1)).toMatchObject({ pods: 100, held: false });

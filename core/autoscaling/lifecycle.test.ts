@@ -57,6 +57,7 @@ describe("bounds", () => {
   it("hold initial scale until it was reached, then the minimum; a minimum wins over a smaller maximum", () => {
     expect(applyBounds({ min: 2, max: 0, initial: 5 }, true, 1)).toEqual({ pods: 5, rule: "initial-scale" });
     expect(applyBounds({ min: 2, max: 0, initial: 5 }, false, 1)).toEqual({ pods: 2, rule: "min-scale" });
+    expect(applyBounds({ min: 5, max: 0, initial: 3 }, true, 1)).toEqual({ pods: 5, rule: "min-scale" });
     expect(applyBounds({ min: 5, max: 3, initial: 1 }, false, 1)).toEqual({ pods: 5, rule: "min-scale" });
     expect(applyBounds({ min: 0, max: 3, initial: 1 }, false, 9)).toEqual({ pods: 3, rule: "max-scale" });
     expect(applyBounds({ min: 0, max: 0, initial: 1 }, false, 9)).toEqual({ pods: 9, rule: "none" });
@@ -95,6 +96,11 @@ describe("path to zero", () => {
       active(0),
     );
     expect(second).toMatchObject({ replicas: 0, rule: "scaled-to-zero" });
+  });
+
+  it("counts the time the gateways were in the path before", () => {
+    const rows = [60, 69.9, 70].map(at => ({ at, desired: 0, gatewaysInPathSinceMs: 40 * S }));
+    expect(play(spec(), rows, active(0)).map(row => row.replicas)).toEqual([undefined, undefined, 0]);
   });
 
   it("says when it will look again", () => {

@@ -32,7 +32,7 @@ describe("on-demand scaling", () => {
       byStarting: 0,
       newInstances: 3,
     });
-    expect(planOnDemand({ ...INPUT, startingMs: [13_999], freedPerSecond: 0 })).toMatchObject({ byStarting: 10 });
+    expect(planOnDemand({ ...INPUT, startingMs: [14_000], freedPerSecond: 0 })).toMatchObject({ byStarting: 10 });
   });
 
   it("waits for a running instance when there is no room for a new one", () => {

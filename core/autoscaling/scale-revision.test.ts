@@ -235,6 +235,11 @@ describe("Cloud Run: after a restart of the operator", () => {
     };
     collector.recordScrape(key, { readyPods: 1, readings: [idle] }, now + 500);
     expect(seen(now + 5000).lastBusyMs).toBe(now + 500);
+    expect(seen(now + 5000).utilization1m).toBe(0);
+    // One CPU, half of it used: that counts more than 2 of 10 requests.
+    const working = { ...idle, averageConcurrentRequests: 2, averageProxiedConcurrentRequests: 2, cpuUsage: 0.5 };
+    collector.recordScrape(key, { readyPods: 1, readings: [working] }, now + 61_500);
+    expect(seen(now + 61_500).utilization1m).toBe(0.5);
   });
 });
 
