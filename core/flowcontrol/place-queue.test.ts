@@ -77,6 +77,37 @@ describe("PlaceQueue", () => {
     expect(order.slice(9)).toEqual(["none", "none", "none"]);
   });
 
+  it("puts right what was charged, by the weight it was charged by", () => {
+    const queue = new PlaceQueue<string>(
+      config({
+        levels: new Map([
+          ["low", limited(1000)],
+          ["high", limited(1)],
+        ]),
+      }),
+      1,
+    );
+    const running = enqueue(queue, "low", "first");
+    takeAll(queue);
+    for (let i = 0; i < 10; i++) for (const level of ["low", "high"]) enqueue(queue, level, `f${i}`);
+    queue.configure(
+      config({
+        levels: new Map([
+          ["low", limited(1)],
+          ["high", limited(1000)],
+        ]),
+      }),
+    );
+    const order: string[] = [];
+    let nowMs = 1;
+    for (let ticket: PlaceTicket<string> | undefined = running; ticket !== undefined; ticket = queue.takeNext(nowMs)) {
+      order.push(ticket.level);
+      nowMs += 2;
+      queue.release(ticket, nowMs);
+    }
+    expect(order.slice(1, 11).filter(level => level === "high").length).toBeGreaterThanOrEqual(9);
+  });
+
   it("shares places among levels by weight", () => {
     const queue = new PlaceQueue<string>(config(), 1);
     for (let i = 0; i < 40; i++) for (const level of ["low", "high"]) enqueue(queue, level, `f${i}`);

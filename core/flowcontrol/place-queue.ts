@@ -182,6 +182,8 @@ class Ticket<T> implements PlaceTicket<T> {
   state: PlaceState = "waiting";
   grantedMs = Number.NaN;
   estimateMs = 0;
+  /** The level's when it was charged for the estimate: what is put right is what was charged. */
+  chargedWeight = 1;
   /** Its neighbours in its queue while it waits. */
   older: Ticket<T> | undefined;
   newer: Ticket<T> | undefined;
@@ -373,6 +375,7 @@ export class PlaceQueue<T> {
     if (stage === undefined || level === undefined || queue === undefined || ticket === undefined) return undefined;
     ticket.estimateMs = queue.estimateMs;
     this.#served++;
+    ticket.chargedWeight = level.weight;
     stage.serve(level, ticket.estimateMs / level.weight, this.#served);
     level.stage.serve(queue, ticket.estimateMs, this.#served);
     this.#leave(ticket, "granted");
@@ -395,7 +398,7 @@ export class PlaceQueue<T> {
     queue.estimateMs += ESTIMATE_GAIN * (actualMs - queue.estimateMs);
     this.#estimateMs += ESTIMATE_GAIN * (actualMs - this.#estimateMs);
     const correctionMs = actualMs - own.estimateMs;
-    level.startTag += correctionMs / level.weight;
+    level.startTag += correctionMs / own.chargedWeight;
     queue.startTag += correctionMs;
     level.stage.settle(queue, queue.length === 0);
     this.#stages[level.rank].settle(level, level.waiting === 0);
