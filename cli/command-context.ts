@@ -14,4 +14,6 @@ export interface CommandContext {
   /** Aborts when the user interrupts. */
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
+  /** Resolves after so long, or at once when the user interrupts. */
+  readonly pause: (ms: number) => Promise<void>;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
+import { setTimeout as after } from "node:timers/promises";
 import { text } from "node:stream/consumers";
 import { CliError } from "./cli-error.ts";
 import { connectCluster } from "./cluster/cluster-api.ts";
@@ -28,6 +29,11 @@ const context: CommandContext = {
   connect: connectCluster,
   signal: interrupted.signal,
   nowMs: Date.now,
+  async pause(ms) {
+    await after(ms, undefined, { signal: interrupted.signal }).catch((error: unknown) => {
+      if (!interrupted.signal.aborted) throw error;
+    });
+  },
   async readFile(path) {
     try {
       return path === "-" ? await text(process.stdin) : await readFile(path, "utf8");

@@ -231,7 +231,7 @@ describe("fairway flow top", () => {
     const { exitCode, stdout } = await flow(["top", "--once"]);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^gateways +gw-a, gw-b\n/);
-    expect(stdout).toMatch(/workload-high +10 +240 +196 +10 +3 +6/);
+    expect(stdout).toMatch(/workload-high +10 +240 +196 +10 +3 +6\n/);
     expect(stdout).toMatch(/shop\/cart-00002 +24 +40 +8 +workload-high 8/);
     expect(stdout).not.toContain("idle-00001");
     expect(stdout).toMatch(/300ms +workload-high +gold +o'neil, ann +\d+ +gw-a/);

@@ -216,6 +216,26 @@ describe("fairway why", () => {
     expect([result.exitCode, result.stderr]).toEqual([3, "error: revision shop/cart-00009 not found\n"]);
   });
 
+  it("waits out a missing leader with --watch, once it has shown something", async () => {
+    const interrupt = new AbortController();
+    const objects = cluster(decided("kpa", {}));
+    let calls = 0;
+    const result = await runFairway(["why", "cart", "-n", "shop", "--watch"], {
+      cluster: objects,
+      signal: interrupt.signal,
+      nowMs: () => {
+        calls++;
+        // Shown once; then nobody leads; then the user has seen enough.
+        if (calls === 2) objects[LEASE] = { spec: { holderIdentity: "" } };
+        if (calls === 3) interrupt.abort();
+        return NOW;
+      },
+    });
+    expect(result.exitCode).toBe(0);
+    expect(result.stdout).toContain("pods wanted");
+    expect(result.stdout).toContain("no operator leads");
+  });
+
   it("repeats until interrupted with --watch", async () => {
     const interrupt = new AbortController();
     let calls = 0;

@@ -153,7 +153,11 @@ function levels(
   before: Moment | undefined,
 ): string {
   return renderTable(
-    [{ head: "level" }, ...["seats", "limit", "nominal", "executing", "waiting", "per second", "refused"].map(right)],
+    [
+      { head: "level" },
+      ...["seats", "limit", "nominal", "executing", "waiting", "refused"].map(right),
+      ...(before === undefined ? [] : [right("per second")]),
+    ],
     [...levelSums(states)].map(([name, sum]) => {
       const since = before?.dispatched.get(name);
       const elapsedMs = before === undefined ? 0 : nowMs - before.atMs;
@@ -167,8 +171,8 @@ function levels(
         String(sum.nominal),
         String(sum.executing),
         String(sum.waiting),
-        rate === undefined ? "" : formatNumber(rate),
         String(sum.refused),
+        ...(before === undefined ? [] : [rate === undefined ? "" : formatNumber(rate)]),
       ];
       return sum.waiting > 0 ? cells.map(cell => terminal.style("yellow", cell)) : cells;
     }),
@@ -195,17 +199,24 @@ function revisions(states: GatewayStates["states"]): string {
     .sort(([, a], [, b]) => b.waiting - a.waiting || b.inFlight - a.inFlight);
   if (busy.length === 0) return "no requests\n";
   const shown = busy.slice(0, MOST_REVISIONS);
+  const byLevel = (sum: { readonly byLevel: ReadonlyMap<string, number> }): string =>
+    [...sum.byLevel]
+      .filter(([, count]) => count > 0)
+      .map(([level, count]) => `${level || "any"} ${count}`)
+      .join(", ");
+  const anyLevel = shown.some(([, sum]) => byLevel(sum) !== "");
   const table = renderTable(
-    [{ head: "revision" }, right("in flight"), right("places"), right("waiting"), { head: "waiting by level" }],
+    [
+      { head: "revision" },
+      ...["in flight", "places", "waiting"].map(right),
+      ...(anyLevel ? [{ head: "waiting by level" }] : []),
+    ],
     shown.map(([name, sum]) => [
       name,
       String(sum.inFlight),
       sum.places === undefined ? "unlimited" : String(sum.places),
       String(sum.waiting),
-      [...sum.byLevel]
-        .filter(([, count]) => count > 0)
-        .map(([level, count]) => `${level || "any"} ${count}`)
-        .join(", "),
+      ...(anyLevel ? [byLevel(sum)] : []),
     ]),
   );
   return busy.length > shown.length ? `${table}... and ${busy.length - shown.length} more\n` : table;

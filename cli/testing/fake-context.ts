@@ -40,6 +40,7 @@ export async function runFairway(argv: readonly string[], input: FakeInput = {})
     connect: async options => fakeCluster(input.cluster ?? {}, options, asked),
     signal: input.signal ?? new AbortController().signal,
     nowMs: input.nowMs ?? (() => 0),
+    pause: async () => undefined,
     async readFile(path) {
       const text = input.files?.[path];
       if (text === undefined) throw new CliError("usage", `cannot read ${path}: no such file`);
