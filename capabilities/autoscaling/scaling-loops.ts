@@ -26,19 +26,30 @@ export interface ScalingLoops {
 }
 
 /** Puts every active revision into the queue each tick (2 s), until `signal` aborts. */
-export async function runTicks({ scaler, queue, clock }: ScalingLoops, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
+export function runTicks({ scaler, queue, clock }: ScalingLoops, signal: AbortSignal): Promise<void> {
+  return periodically(clock, TICK_MS, signal, () => {
     for (const key of scaler.active()) queue.enqueue(key);
-    await pause(clock, TICK_MS, signal);
-  }
+  });
 }
 
 /** Asks the pods of every active revision once a second for their numbers, until `signal` aborts. */
-export async function runScrapes(loops: ScalingLoops, signal: AbortSignal): Promise<void> {
+export function runScrapes(loops: ScalingLoops, signal: AbortSignal): Promise<void> {
+  return periodically(loops.clock, SCRAPE_PERIOD_MS, signal, () => scrapeAll(loops, signal));
+}
+
+/** Runs at a fixed beat: a late run does not push the later ones back, one that takes longer than the period skips beats. */
+async function periodically(
+  clock: Clock,
+  periodMs: number,
+  signal: AbortSignal,
+  run: () => void | Promise<void>,
+): Promise<void> {
+  let dueMs = clock.elapsedMs();
   while (!signal.aborted) {
-    const begun = loops.clock.elapsedMs();
-    await scrapeAll(loops, signal);
-    await pause(loops.clock, Math.max(0, SCRAPE_PERIOD_MS - (loops.clock.elapsedMs() - begun)), signal);
+    await run();
+    const nowMs = clock.elapsedMs();
+    dueMs += Math.max(1, Math.ceil((nowMs - dueMs) / periodMs)) * periodMs;
+    await pause(clock, dueMs - nowMs, signal);
   }
 }
 
