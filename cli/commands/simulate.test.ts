@@ -78,6 +78,19 @@ describe("fairway simulate", () => {
     expect(mouse(fifo!)).toBeGreaterThan(20_000);
   });
 
+  it("serves priority levels of a trace by their shares, exempt first", async () => {
+    const rows = ["workload-low", "workload-high", "exempt"].flatMap(level =>
+      Array.from({ length: 50 }, () => `1,0.1,${level},${level}`),
+    );
+    const files = { "t.csv": `time,service_time,flow,level\n${rows.join("\n")}\n` };
+    const argv = ["simulate", "--trace", "t.csv", "--policy", "manual:1", "--container-concurrency", "1", "-o", "json"];
+    const [result] = resultsOf((await runFairway(argv, { files })).stdout);
+    const p50 = (flow: string): number => result!.flows.find(one => one.flow === flow)!.latencyMs.p50;
+    expect(p50("exempt")).toBeLessThan(p50("workload-low"));
+    // 100 shares against 40.
+    expect(p50("workload-low")).toBeLessThan(p50("workload-high"));
+  });
+
   it.each([
     [["--pattern", "square"], "Allowed choices are step, spike, diurnal, poisson, burst"],
     [["--policy", "hpa"], "Expected kpa, cloudrun, manual or manual:COUNT."],

@@ -6,7 +6,9 @@ import { parseDeploymentConfig } from "../../api/config/deployment.ts";
 import { podCpuLimit, usesGpu } from "../../api/serving/v1/pod-shape.ts";
 import type { Service } from "../../api/serving/v1/types.ts";
 import { resolveRevision, type PolicyKind } from "../../core/autoscaling/resolve-revision.ts";
-import type { PlacePolicy } from "../../core/flowcontrol/place-queue.ts";
+import { MANDATORY_PRIORITY_LEVELS, SUGGESTED_PRIORITY_LEVELS } from "../../core/flowcontrol/bootstrap.ts";
+import { sharesOf } from "../../core/flowcontrol/limits.ts";
+import type { PlaceLevel, PlacePolicy } from "../../core/flowcontrol/place-queue.ts";
 import type { Arrival, Pattern, Spacing } from "../../core/simulation/arrivals.ts";
 import { generateArrivals, TooManyArrivalsError } from "../../core/simulation/arrivals.ts";
 import type { Distribution } from "../../core/simulation/distribution.ts";
@@ -166,7 +168,7 @@ export function scenariosOf(input: ScenarioInput): SimulationSpec[] {
           policy: queuePolicy,
           maxWaiting: queueing.queueLength,
           maxWaitMs: queueing.maxWaitMs,
-          levels: new Map(),
+          levels: LEVELS,
         },
         gateways: input.gateways,
         podStart: input.podStart,
@@ -177,6 +179,14 @@ export function scenariosOf(input: ScenarioInput): SimulationSpec[] {
     );
   });
 }
+
+/** The priority levels that a trace may name: those of a new cluster, with their shares. */
+const LEVELS: ReadonlyMap<string, PlaceLevel> = new Map(
+  [...MANDATORY_PRIORITY_LEVELS, ...SUGGESTED_PRIORITY_LEVELS].map(({ name, spec }): [string, PlaceLevel] => [
+    name,
+    spec.type === "Exempt" ? { kind: "exempt" } : { kind: "limited", weight: sharesOf(spec) },
+  ]),
+);
 
 /** Admission has filled it in; this is for its type. */
 const DEFAULT_TIMEOUT_S = 300;
