@@ -8,6 +8,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import Table from "cli-table3";
@@ -118,6 +119,10 @@ function compareLoad(): boolean {
   );
 }
 
+const [load = 0] = loadavg();
+if (load > availableParallelism()) {
+  console.log(`the machine is busy (load ${load.toFixed(1)} on ${availableParallelism()} cores): ticks may come late`);
+}
 const notSlower = compareDecisions();
 const held = compareLoad();
 console.log(`one decision not slower than the original's: ${notSlower ? "yes" : "NO"}`);
