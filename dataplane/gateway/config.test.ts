@@ -22,7 +22,26 @@ describe("parseConfig", () => {
     expect(trustedProxies?.check("fd00::1", "ipv6")).toBe(true);
   });
 
+  it("believes nobody's word about identities but the cluster's own tokens, unless told otherwise", () => {
+    expect(parseConfig({})).toMatchObject({ identityProxies: undefined, oidcIssuers: [], tokenReview: "cluster" });
+    const told = parseConfig({
+      IDENTITY_PROXIES: "10.0.0.1",
+      OIDC_ISSUERS: '[{"issuer":"https://login.example.com","audience":"shop"}]',
+      TOKEN_REVIEW: "off",
+    });
+    expect(told.identityProxies?.check("10.0.0.1")).toBe(true);
+    expect(told.oidcIssuers).toEqual([
+      { issuer: "https://login.example.com", audience: "shop", usernameClaim: "sub", groupsClaim: "groups" },
+    ]);
+    expect(told.tokenReview).toBe("off");
+  });
+
   it.each([
+    [{ OIDC_ISSUERS: "{" }, /OIDC_ISSUERS: not JSON \(got "{"\)/],
+    [{ OIDC_ISSUERS: '[{"issuer":"https://a","audience":""}]' }, /OIDC_ISSUERS at 0\.audience: /],
+    [{ OIDC_ISSUERS: '[{"issuer":"https://a","audience":"a","typo":1}]' }, /OIDC_ISSUERS at 0: .*typo/],
+    [{ IDENTITY_PROXIES: "everybody" }, /IDENTITY_PROXIES: not an address or range/],
+    [{ TOKEN_REVIEW: "some" }, /TOKEN_REVIEW: .*\(got "some"\)/],
     [{ EXTERNAL_PORT: "70000" }, /EXTERNAL_PORT: .*<=65535 \(got "70000"\)/],
     [{ ACCESS_LOG: "yes" }, /ACCESS_LOG: .*\(got "yes"\)/],
     [{ TRUSTED_PROXIES: "10.0.0.0/33" }, /TRUSTED_PROXIES: not an address or range \(got "10.0.0.0\/33"\)/],

@@ -1,7 +1,7 @@
 import { BlockList } from "node:net";
 import { describe, expect, it } from "vitest";
 import type { Exchange } from "../../shared/http/exchange.ts";
-import { requestFields } from "./request-fields.ts";
+import { passedFields, requestFields } from "./request-fields.ts";
 
 const proxies = new BlockList();
 proxies.addSubnet("10.0.0.0", 8, "ipv4");
@@ -135,5 +135,47 @@ describe("requestFields", () => {
     expect(requestFields(exchange, { clients: undefined, identities: undefined }, false)).toContain(
       'for=1.2.3.4;host="a.example.com:8080";proto=http',
     );
+  });
+
+  it("lets only those who authenticate clients say who they are, and no client what gateways tell each other", () => {
+    const raw = [
+      "X-Remote-User",
+      "u",
+      "X-Remote-Group",
+      "g",
+      "X-Remote-Extra-A",
+      "1",
+      "K-Gateway-Passed",
+      "{}",
+      "X-A",
+      "1",
+    ];
+    const names = (more: Parameters<typeof fields>[1] = {}): string[] =>
+      fields(raw, more).flatMap(([name]) => (/^(x-remote|k-gateway|x-a$)/i.test(name) ? [name] : []));
+    expect(names()).toEqual(["X-A"]);
+    expect(names({ trusted: proxies })).toEqual(["X-A"]);
+    expect(names({ authenticators: proxies })).toEqual(["X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A", "X-A"]);
+    expect(names({ authenticators: proxies, remoteAddress: "192.168.0.1" })).toEqual(["X-A"]);
+  });
+});
+
+describe("passedFields", () => {
+  it("leaves as it is what another gateway has written, but for what is of the connection between the two", () => {
+    const written = ["X-Forwarded-For", "6.6.6.6", "X-Remote-User", "u", "K-Proxy-Request", "gateway", "Cookie", "a=1"];
+    const raw = [
+      "Host",
+      "h",
+      "Connection",
+      "x-hop",
+      "X-Hop",
+      "1",
+      ...written,
+      "K-Gateway-Passed",
+      "{}",
+      "TE",
+      "trailers",
+    ];
+    expect(passedFields({ rawHeaders: raw }, false)).toEqual(written);
+    expect(passedFields({ rawHeaders: raw }, true)).toEqual([...written, "TE", "trailers"]);
   });
 });
