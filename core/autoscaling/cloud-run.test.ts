@@ -222,8 +222,9 @@ describe("Cloud Run: bounds", () => {
   });
 
   it("case 20: a changed minimum holds at the next decision, with the same state", () => {
-    const before = decide(spec(), observe({ load: load(6), instances: ready(1) }));
-    const after = decide(spec({}, { minScale: 4 }), observe({ load: load(6), instances: ready(1) }), before.next);
+    const busy = observe({ load: load(6), instances: ready(1), inFlight: 6 });
+    const before = decide(spec(), busy);
+    const after = decide(spec({}, { minScale: 4 }), busy, before.next);
     expect([before.desired, after.desired]).toEqual([1, 4]);
   });
 
@@ -272,6 +273,15 @@ describe("Cloud Run: demotion", () => {
     const up = decide(spec(), observe({ load: load(17), instances }), down.next);
     expect(up).toMatchObject({ recommended: 3, desired: 4 });
     expect(up.demoted.map(one => one.name)).toEqual(["i3"]);
+  });
+
+  it("stops idle instances at a shorter idle time-out although the averages remember requests", () => {
+    const of = spec({ idleTimeoutMs: 8 * SECOND });
+    const remembered = { load: load(3, undefined, 8), instances: ready(2, 0.1, 29 * MINUTE) };
+    expect(decide(of, observe(remembered))).toMatchObject({ desired: 0, explanation: { winner: "idle-timeout" } });
+    // Never under a request, and never under the minimum.
+    expect(decide(of, observe({ ...remembered, inFlight: 1 })).desired).toBe(2);
+    expect(decide(spec({ idleTimeoutMs: 8 * SECOND }, { minScale: 1 }), observe(remembered)).desired).toBe(1);
   });
 
   it("keeps the last instance for 15 idle minutes, then goes to zero", () => {

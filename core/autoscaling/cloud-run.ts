@@ -47,6 +47,7 @@ export type CloudRunRule =
   | CountRule
   | "on-demand"
   | "on-demand-settling"
+  | "idle-timeout"
   | "no-data"
   | "min-instances"
   | "max-instances"
@@ -142,6 +143,12 @@ function demand(
   });
 }
 
+/** Ready instances without a request for so long; none counts while any request is in progress or waits. */
+function idleFor(idleTimeoutMs: number, { instances, inFlight, waiting }: CloudRunObservation, nowMs: number): number {
+  if (inFlight > 0 || waiting > 0) return 0;
+  return instances.filter(one => one.readySinceMs !== undefined && nowMs - one.lastBusyMs >= idleTimeoutMs).length;
+}
+
 /**
  * One decision. Called every tick, and at once when a request finds no place. Without any data and nobody waiting it is not
  * valid and nothing changes.
@@ -176,6 +183,12 @@ export function decideCloudRun(
   } else if (wanted < state.recommended && nowMs - lastOnDemandMs < SETTLING_MS) {
     wanted = state.recommended;
     winner = "on-demand-settling";
+  }
+  // The averages remember requests for ten minutes; an idle time-out that is shorter was asked for.
+  const busyOrFresh = instances.length - idleFor(spec.idleTimeoutMs, observation, nowMs);
+  if (busyOrFresh < instances.length && wanted > busyOrFresh) {
+    wanted = busyOrFresh;
+    winner = "idle-timeout";
   }
 
   const beforeBounds = wanted;

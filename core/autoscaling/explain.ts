@@ -1,6 +1,7 @@
 /**
  * A decision in words: every rule with its number, which one won, and what is waited for. For `fairway why`, the simulator and events.
  */
+import type { CloudRunSpec } from "./cloud-run-spec.ts";
 import type { CloudRunExplanation } from "./cloud-run.ts";
 import type { KpaExplanation, KpaSpec } from "./kpa.ts";
 import type { LifecycleRule } from "./lifecycle.ts";
@@ -28,6 +29,9 @@ export interface Explanation {
 
 /** Shown for the rule of hold.ts. */
 export const HOLD_RULE = "awaiting-started-pods";
+
+/** Shown for instances that were demoted and do not stop yet. */
+export const DEMOTED_RULE = "demoted-instances";
 
 type Line = Omit<RuleLine, "won">;
 
@@ -79,9 +83,16 @@ function kpaLines(spec: KpaSpec, e: KpaExplanation): Line[] {
   return lines;
 }
 
-function cloudRunLines(e: CloudRunExplanation): Line[] {
+/** What the CPU driver goes by, or why it does not count. */
+function cpuText({ cpus, cpuTarget }: CloudRunSpec, { load, drivers }: CloudRunExplanation): string {
+  if (cpuTarget === "disabled") return "switched off";
+  if (cpus === undefined) return "does not count: a container has no CPU limit";
+  const cpu = load?.cpu1m;
+  return cpu === undefined ? "not measured" : `${round(cpu)} CPUs over 1 min: ${round(drivers.cpu)} instances`;
+}
+
+function cloudRunLines(spec: CloudRunSpec, e: CloudRunExplanation): Line[] {
   const { drivers, onDemand } = e;
-  const cpu = e.load?.cpu1m;
   const lines: Line[] = [
     {
       rule: "concurrency-driver",
@@ -95,25 +106,30 @@ function cloudRunLines(e: CloudRunExplanation): Line[] {
     {
       rule: "cpu-driver",
       pods: Math.ceil(drivers.cpu),
-      text: cpu === undefined ? "not measured" : `${round(cpu)} CPUs over 1 min: ${round(drivers.cpu)} instances`,
+      text: cpuText(spec, e),
     },
     { rule: e.metricsRule, pods: e.byMetrics, text: `${percent(e.utilization)} of ${e.instances} instances in use` },
     {
       rule: "on-demand",
-      pods: e.instances + onDemand.newInstances,
+      pods: e.waiting > 0 ? e.instances + onDemand.newInstances : undefined,
       text:
-        `${e.waiting} wait: ${onDemand.byStarting} for starting instances, ${onDemand.byRunning} for running ones, ` +
-        `${onDemand.byNew} for ${onDemand.newInstances} new, ${onDemand.atMaximum} at the maximum; ` +
-        `a start takes ${seconds(e.expectedStartMs)}`,
+        e.waiting > 0
+          ? `${e.waiting} wait: ${onDemand.byStarting} for starting instances, ${onDemand.byRunning} for running ones, ` +
+            `${onDemand.byNew} for ${onDemand.newInstances} new, ${onDemand.atMaximum} at the maximum; ` +
+            `a start takes ${seconds(e.expectedStartMs)}`
+          : `no request waits for a place; a start takes ${seconds(e.expectedStartMs)}`,
     },
-    { rule: "min-instances", pods: e.minInstances, text: "minimum of instances" },
-    { rule: "max-instances", pods: e.maxInstances, text: "maximum of instances" },
   ];
+  if (e.minInstances > 0) lines.push({ rule: "min-instances", pods: e.minInstances, text: "never fewer" });
+  lines.push({ rule: "max-instances", pods: e.maxInstances, text: "never more" });
   if (e.winner === "on-demand-settling") {
     lines.push({ rule: e.winner, pods: e.recommendedBefore, text: "kept for a minute after a request started it" });
   }
   if (e.winner === "max-instances-overshoot") {
     lines.push({ rule: e.winner, pods: e.beforeBounds, text: "over the maximum, as the service allows for a while" });
+  }
+  if (e.winner === "idle-timeout") {
+    lines.push({ rule: e.winner, pods: e.beforeBounds, text: "the others had no request for the idle time-out" });
   }
   if (e.winner === "unreachable")
     lines.push({ rule: e.winner, pods: 0, text: "no route leads here, nothing is in flight" });
@@ -129,18 +145,20 @@ function policyLines(spec: RevisionSpec, decision: PolicyDecision): Line[] {
     case "kpa":
       return spec.policy.kind === "kpa" ? kpaLines(spec.policy.kpa, decision.explanation) : [];
     case "cloud-run":
-      return cloudRunLines(decision.explanation);
+      return spec.policy.kind === "cloud-run" ? cloudRunLines(spec.policy.cloudRun, decision.explanation) : [];
     case "manual":
       return [{ rule: "manual", pods: decision.explanation.instances, text: "a fixed number of instances" }];
   }
 }
 
-function boundLines({ lifecycle }: RevisionSpec, reached: boolean): Line[] {
+function boundLines({ lifecycle, policy }: RevisionSpec, reached: boolean): Line[] {
   const { min, max, initial } = lifecycle.bounds;
   const lines: Line[] = [];
   if (!reached && initial > 1 && lifecycle.reachable) {
     lines.push({ rule: "initial-scale", pods: initial, text: "until so many were ready once" });
   }
+  // Cloud Run's policy has its own, and says so.
+  if (policy.kind === "cloud-run") return lines;
   if (min > 0) lines.push({ rule: "min-scale", pods: min, text: "never fewer" });
   if (max > 0) lines.push({ rule: "max-scale", pods: max, text: "never more" });
   return lines;
@@ -169,11 +187,18 @@ const LIFECYCLE: Readonly<
   "scaled-to-zero": { text: "no request, the gateways are in the path" },
 };
 
+/** Instances that are not recommended any more and stay for a while, under Cloud Run's policy. */
+function stayingDemoted({ decision, desired, next }: ScaleOutcome): number {
+  if (!decision.valid || decision.policy !== "cloud-run" || next.policy?.kind !== "cloud-run") return 0;
+  return Math.max(0, (desired ?? 0) - next.policy.cloudRun.recommended);
+}
+
 function winnerOf(outcome: ScaleOutcome): string {
   const { decision, held, step } = outcome;
   if (step.rule !== "desired" && step.rule !== "awaiting-decision") return step.rule;
   if (step.bound !== "none") return step.bound;
   if (held) return HOLD_RULE;
+  if (stayingDemoted(outcome) > 0) return DEMOTED_RULE;
   return decision.valid ? decision.explanation.winner : decision.reason;
 }
 
@@ -186,6 +211,14 @@ export function explain(spec: RevisionSpec, outcome: ScaleOutcome): Explanation 
   if (policy?.kind === "kpa" && policy.hold.kind !== "none") {
     lines.push({ rule: HOLD_RULE, pods: policy.hold.pods, text: "panic asked for them, they are not all ready yet" });
   }
+  const demoted = stayingDemoted(outcome);
+  if (demoted > 0) {
+    lines.push({
+      rule: DEMOTED_RULE,
+      pods: outcome.desired,
+      text: `${demoted} of them no more recommended: they get requests last, and stop when idle`,
+    });
+  }
   lines.push(...boundLines(spec, outcome.next.lifecycle.initialScaleReached));
   const lifecycle = step.rule === "desired" ? undefined : LIFECYCLE[step.rule];
   if (lifecycle !== undefined) lines.push({ rule: step.rule, pods: step.replicas, text: lifecycle.text });
@@ -194,7 +227,7 @@ export function explain(spec: RevisionSpec, outcome: ScaleOutcome): Explanation 
     pods: step.wanted,
     winner,
     lines: lines.map(line => ({ ...line, won: line.rule === winner })),
-    waitsFor: lifecycle?.waitsFor,
+    waitsFor: lifecycle?.waitsFor ?? (winner === DEMOTED_RULE ? "demoted instances to be idle long enough" : undefined),
     untilMs: step.recheckAtMs,
   };
 }

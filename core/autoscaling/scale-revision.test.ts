@@ -347,9 +347,7 @@ describe("an explanation", () => {
       ["cpu-driver", 4],
       ["metrics", 4],
       ["on-demand", 4],
-      ["min-instances", 0],
       ["max-instances", 4],
-      ["max-scale", 4],
     ]);
     expect(explanation.lines[3]!.text).toBe(
       "30 wait: 0 for starting instances, 1 for running ones, 20 for 2 new, 9 at the maximum; a start takes 2 s",
