@@ -1,0 +1,292 @@
+import { describe, expect, it } from "vitest";
+import { conditions, type AnyObject } from "../../hack/kit/kube.ts";
+import { waitFor } from "../../hack/kit/wait.ts";
+import {
+  eventsOf,
+  gatewayRevisions,
+  startLoad,
+  waitForDecision,
+  watchUntil,
+  type ScalingPage,
+} from "./scaling-support.ts";
+import {
+  applyReady,
+  kube,
+  latestReadyRevision,
+  ownNamespace,
+  replicas,
+  request,
+  service,
+  serviceRef,
+  target,
+  waitForReplicas,
+} from "./support.ts";
+
+const namespace = ownNamespace("cloudrun");
+
+const CLASS = { "autoscaling.knative.dev/class": "cloudrun.autoscaling.fairway.dev" };
+/** Fairway's annotations, by their names without the group. */
+const ours = (settings: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(settings).map(([key, value]) => [`autoscaling.fairway.dev/${key}`, value]));
+const maxScale = (count: number): Record<string, string> => ({ "autoscaling.knative.dev/max-scale": String(count) });
+const AT_ZERO = { "autoscaling.knative.dev/initial-scale": "0" };
+
+const annotate = (name: string, annotations: Readonly<Record<string, string | null>>): Promise<AnyObject> =>
+  kube().mergePatch(serviceRef(namespace, name), { metadata: { annotations } });
+
+const deploymentOf = (revision: string): Promise<AnyObject | undefined> =>
+  kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: `${revision}-deployment` });
+
+const observed = (page: ScalingPage): { readonly load?: { readonly cpu1m?: number; readonly concurrency1m: number } } =>
+  (page.decision.observation as { cloudRun?: object }).cloudRun ?? {};
+
+describe("Cloud Run's policy", () => {
+  it("starts an instance for each request that finds no place, from zero on", async () => {
+    const object = service(namespace, "demand", {
+      annotations: { ...CLASS, ...AT_ZERO, ...maxScale(3) },
+      containerConcurrency: 1,
+      env: { START_DELAY_MS: "1500" },
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    expect(await replicas(namespace, revision)).toBe(0);
+    const answers = [1, 2, 3].map(() => request(namespace, "demand", { path: "/?sleep=3000" }));
+    const page = await waitForDecision(
+      namespace,
+      revision,
+      "requests that wait",
+      ({ decision }) => Number(decision.outcome.decision.explanation?.["waiting"] ?? 0) > 0,
+    );
+    expect(page.decision.outcome.step.mode).toBe("proxy");
+    await waitForReplicas(namespace, revision, count => count === 3, 20_000);
+    expect((await Promise.all(answers)).map(answer => answer.status)).toEqual([200, 200, 200]);
+  });
+
+  it("adds none while under 90 % of the capacity is in use; with scaling controls it goes by their target", async () => {
+    const object = service(namespace, "targets", {
+      annotations: { ...CLASS, ...maxScale(2) },
+      containerConcurrency: 10,
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    const steady = startLoad(target(namespace, "targets"), { concurrency: 8, path: "/?sleep=500" });
+    try {
+      const rule = "capacity-under-90-percent";
+      await waitForDecision(namespace, revision, rule, page => page.explanation.winner === rule);
+      expect(await replicas(namespace, revision)).toBe(1);
+      await annotate("targets", ours({ "concurrency-target-percentage": "50" }));
+      await waitForReplicas(namespace, revision, count => count === 2);
+    } finally {
+      const report = await steady.end();
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+    const after = await kube().get(serviceRef(namespace, "targets"));
+    expect(after?.status?.["latestCreatedRevisionName"]).toBe(revision);
+  });
+
+  it("answers 429 with Retry-After after max(10 s, 3.5 x the start) when all of the maximum is busy (case 43)", async () => {
+    const object = service(namespace, "full", { annotations: { ...CLASS, ...maxScale(1) }, containerConcurrency: 1 });
+    const revision = latestReadyRevision(await applyReady(object));
+    const busy = request(namespace, "full", { path: "/?sleep=40000" });
+    await waitFor("the instance to be busy", async () =>
+      (await gatewayRevisions(namespace, revision)).some(({ inFlight }) => inFlight > 0),
+    );
+    const waits = request(namespace, "full");
+    const page = await waitForDecision(
+      namespace,
+      revision,
+      "a request that waits at the maximum",
+      ({ decision }) => Number(decision.outcome.decision.explanation?.["waiting"] ?? 0) > 0,
+    );
+    const limitMs = page.decision.outcome.decision.pendingTimeoutMs ?? 0;
+    const refused = await waits;
+    console.log(`pending rule: ${Math.round(limitMs)} ms, refused after ${Math.round(refused.tookMs)} ms`);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    expect(limitMs).toBeGreaterThanOrEqual(10_000);
+    expect(refused.tookMs).toBeGreaterThanOrEqual(limitMs - 500);
+    expect(refused.tookMs).toBeLessThan(limitMs + 5_000);
+    await waitFor("events of the bound", async () => {
+      const told = await Promise.all(
+        ["full", revision].map(name => eventsOf(namespace, name, "MaxScaleReached").then(found => found.length)),
+      );
+      return told.every(count => count > 0);
+    });
+    expect((await busy).status).toBe(200);
+  });
+
+  it("demotes what is too much: the gateways hear of it, and the instances go one group after the other", async () => {
+    const object = service(namespace, "demotes", {
+      annotations: { ...CLASS, ...AT_ZERO, ...maxScale(3), ...ours({ "idle-timeout": "100s" }) },
+      containerConcurrency: 1,
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    await Promise.all([1, 2, 3].map(() => request(namespace, "demotes", { path: "/?sleep=4000" })));
+    await waitForReplicas(namespace, revision, count => count === 3, 20_000);
+    // What requests started is not undone for a minute; requests one at a time keep the recommended one in use.
+    const trickle = startLoad(target(namespace, "demotes"), { concurrency: 1, path: "/?sleep=50", pauseMs: 200 });
+    try {
+      const page = await waitForDecision(
+        namespace,
+        revision,
+        "demoted instances",
+        ({ decision }) => (decision.outcome.decision.demoted ?? []).length > 0,
+        120_000,
+      );
+      const demoted = (page.decision.outcome.decision.demoted ?? []).map(({ name }) => name);
+      await waitFor("the gateways to know", async () => {
+        const known = await gatewayRevisions(namespace, revision);
+        return (
+          known.length > 0 && known.every(({ pods }) => pods.every(pod => pod.demoted === demoted.includes(pod.name)))
+        );
+      });
+      const pods = new Set<string>();
+      await watchUntil(async () => {
+        const answer = await request(namespace, "demotes");
+        pods.add(String(answer.headers["x-pod"]));
+        return pods.size > 1;
+      }, 3_000);
+      expect(demoted).not.toContain([...pods][0]);
+      await waitForReplicas(namespace, revision, count => count < 3, 120_000);
+      await waitForReplicas(namespace, revision, count => count === 1, 150_000);
+    } finally {
+      const report = await trickle.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+  }, 420_000);
+
+  it("keeps the last instance while a request is in progress, and none after the idle time-out", async () => {
+    const object = service(namespace, "billing", {
+      annotations: { ...CLASS, ...ours({ "cpu-always-allocated": "true", "idle-timeout": "8s" }) },
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    const long = request(namespace, "billing", { path: "/?sleep=20000" });
+    const wentAway = await watchUntil(async () => (await replicas(namespace, revision)) === 0, 18_000);
+    expect(wentAway).toBe(false);
+    expect((await long).status).toBe(200);
+    await waitForReplicas(namespace, revision, count => count === 0);
+    expect((await request(namespace, "billing")).status).toBe(200);
+  });
+
+  it("keeps the service's minimum, and a fixed number with manual scaling", async () => {
+    const object = service(namespace, "fixed", {
+      annotations: CLASS,
+      metadata: { annotations: { "run.googleapis.com/minScale": "2" } },
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    // Before the first traffic, not some time after it.
+    expect((await deploymentOf(revision))?.status?.["readyReplicas"]).toBe(2);
+    await annotate("fixed", {
+      "run.googleapis.com/scalingMode": "manual",
+      "run.googleapis.com/manualInstanceCount": "3",
+    });
+    await waitForReplicas(namespace, revision, count => count === 3);
+    await annotate("fixed", { "run.googleapis.com/manualInstanceCount": "1" });
+    await waitForReplicas(namespace, revision, count => count === 1);
+  });
+
+  it("has the instances for the present load ready before traffic moves to a new revision", async () => {
+    const version = (text: string) =>
+      service(namespace, "moves", {
+        annotations: { ...CLASS, ...maxScale(3) },
+        containerConcurrency: 2,
+        env: { TARGET: text, START_DELAY_MS: "1000" },
+      });
+    const old = latestReadyRevision(await applyReady(version("old")));
+    const sending = startLoad(target(namespace, "moves"), {
+      concurrency: 4,
+      path: "/?sleep=400",
+      onAnswer: ({ body }) => {
+        if (body === "Hello new!\n") firstOfNew ??= Date.now();
+      },
+    });
+    let firstOfNew: number | undefined;
+    try {
+      await waitForReplicas(namespace, old, count => count >= 2);
+      await waitForDecision(namespace, old, "load", page => (observed(page).load?.concurrency1m ?? 0) > 2.5);
+      await kube().apply([version("new")]);
+      let ready = 0;
+      await waitFor(
+        "the new revision to answer",
+        async () => {
+          if (firstOfNew !== undefined) return true;
+          ready = Number((await deploymentOf("moves-00002"))?.status?.["readyReplicas"] ?? 0);
+          return false;
+        },
+        { timeoutMs: 90_000, everyMs: 20 },
+      );
+      console.log(`rollout: ${ready} instances of the new revision were ready when it answered first`);
+      expect(ready).toBeGreaterThanOrEqual(2);
+    } finally {
+      const report = await sending.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+  });
+});
+
+describe("CPU", () => {
+  const limited = { resources: { requests: { cpu: "5m", memory: "16Mi" }, limits: { cpu: "200m" } } };
+
+  it("of pods that share their process namespace lowers their maximum concurrency", async () => {
+    const object = service(namespace, "adapts", {
+      annotations: { ...CLASS, ...maxScale(1), ...ours({ "share-process-namespace": "true" }) },
+      containerConcurrency: 6,
+      container: limited,
+    });
+    const revision = latestReadyRevision(await applyReady(object));
+    const template = (await deploymentOf(revision))?.spec?.["template"] as { spec: Record<string, unknown> };
+    expect(template.spec["shareProcessNamespace"]).toBe(true);
+    const busy = startLoad(target(namespace, "adapts"), { concurrency: 6, path: "/?cpu=100" });
+    try {
+      const page = await waitForDecision(
+        namespace,
+        revision,
+        "a lowered maximum",
+        ({ adaptations = [] }) => adaptations.some(({ maximum }) => maximum < 6),
+        90_000,
+      );
+      console.log(`adaptive concurrency: ${JSON.stringify(page.adaptations)}`);
+      await waitFor("the gateways to know", async () =>
+        (await gatewayRevisions(namespace, revision)).every(({ pods }) =>
+          pods.every(({ limit }) => typeof limit === "number" && limit < 6),
+        ),
+      );
+    } finally {
+      await busy.end();
+    }
+  });
+
+  it("of other pods is what their node's kubelet counts", async () => {
+    const object = service(namespace, "counted", { annotations: { ...CLASS, ...maxScale(1) }, container: limited });
+    const revision = latestReadyRevision(await applyReady(object));
+    const busy = startLoad(target(namespace, "counted"), { concurrency: 2, path: "/?cpu=50" });
+    try {
+      const page = await waitForDecision(
+        namespace,
+        revision,
+        "CPU use",
+        seen => (observed(seen).load?.cpu1m ?? 0) > 0.02,
+        120_000,
+      );
+      console.log(`CPU by the kubelet: ${observed(page).load?.cpu1m} of a limit of 0.2`);
+      expect(observed(page).load?.cpu1m).toBeLessThan(0.4);
+    } finally {
+      await busy.end();
+    }
+  });
+
+  it("is said not to count where no limit makes it comparable", async () => {
+    const object = service(namespace, "unlimited", { annotations: { ...CLASS, ...maxScale(1) } });
+    const revision = latestReadyRevision(await applyReady(object));
+    await request(namespace, "unlimited");
+    await waitFor("the status to say so", async () => {
+      const seen = await kube().get({ ...serviceRef(namespace, revision), kind: "Revision" });
+      return conditions(seen).some(({ type, reason }) => type === "Active" && reason === "CpuNotMeasured");
+    });
+    expect((await eventsOf(namespace, revision, "CpuNotMeasured")).join()).toContain("no CPU limit");
+    await waitFor(
+      "the Service's event",
+      async () => (await eventsOf(namespace, "unlimited", "CpuNotMeasured")).length > 0,
+    );
+  });
+});
