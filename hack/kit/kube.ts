@@ -107,6 +107,29 @@ export class Kube {
     return (list as { readonly items: AnyObject[] }).items;
   }
 
+  /** Events from now on, after one ADDED for each object that is there; ends when the server ends it or `signal` aborts. */
+  async *watch(
+    apiVersion: string,
+    kind: string,
+    namespace: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<{ readonly type: string; readonly object: AnyObject }, void, void> {
+    const type = await this.#api.discover(apiVersion, kind, NEVER);
+    try {
+      yield* this.#api.watch(resourcePath(type, namespace), {}, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** The last lines that a container wrote. */
+  async logs(namespace: string, pod: string, container: string): Promise<string> {
+    const cluster = this.config.getCurrentCluster();
+    return this.#text(
+      `${cluster?.server}/api/v1/namespaces/${namespace}/pods/${pod}/log?container=${container}&tailLines=1000`,
+    );
+  }
+
   /** Deletes in the background; an object that is not there is fine. */
   async delete(ref: Ref, gracePeriodSeconds?: number): Promise<void> {
     const body = { propagationPolicy: "Background", gracePeriodSeconds };
@@ -125,13 +148,29 @@ export class Kube {
     }
   }
 
+  /** A bearer token of a ServiceAccount, as its pods have one. */
+  async createToken(namespace: string, serviceAccount: string, lifetimeS = 3_600): Promise<string> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${serviceAccount}/token`;
+    const body = {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: lifetimeS },
+    };
+    const { status } = await this.#call("POST", path, { body });
+    const token = status?.["token"];
+    if (typeof token !== "string") throw new KubeError(0, `no token in the answer to POST ${path}`);
+    return token;
+  }
+
   /** GET of a port of a pod, through the API server's proxy. */
   async podGet(namespace: string, pod: string, port: number, path: string): Promise<string> {
     const cluster = this.config.getCurrentCluster();
-    if (cluster === null) throw new KubeError(0, "no current cluster in the kubeconfig");
+    return this.#text(`${cluster?.server}/api/v1/namespaces/${namespace}/pods/${pod}:${port}/proxy${path}`);
+  }
+
+  async #text(url: string): Promise<string> {
     const options: RequestOptions = {};
     await this.config.applyToHTTPSOptions(options);
-    const url = `${cluster.server}/api/v1/namespaces/${namespace}/pods/${pod}:${port}/proxy${path}`;
     return new Promise((resolve, reject) => {
       const request = httpsGet(url, { ...options, timeout: 10_000 }, response => {
         const chunks: Buffer[] = [];
@@ -143,7 +182,7 @@ export class Kube {
           else reject(new KubeError(response.statusCode ?? 0, text));
         });
       });
-      request.on("timeout", () => request.destroy(new Error(`GET ${path} of pod ${pod}: no answer in 10 s`)));
+      request.on("timeout", () => request.destroy(new Error(`GET ${url}: no answer in 10 s`)));
       request.on("error", reject);
     });
   }
