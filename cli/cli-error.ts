@@ -27,3 +27,9 @@ export class CliError extends Error {
     this.exitCode = EXIT[kind];
   }
 }
+
+/** The message of whatever was thrown. Connection errors of Node carry several; the first is enough. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  return error instanceof Error ? error.message || error.name : String(error);
+}

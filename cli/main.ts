@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { setTimeout as after } from "node:timers/promises";
 import { text } from "node:stream/consumers";
-import { CliError } from "./cli-error.ts";
+import { CliError, reasonOf } from "./cli-error.ts";
 import { connectCluster } from "./cluster/cluster-api.ts";
 import type { CommandContext } from "./command-context.ts";
 import { runCommandLine } from "./program.ts";
@@ -21,8 +21,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(0);
 });
 
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const context: CommandContext = {
   terminal: createTerminal(process.stdout, process.stderr, process.env),
   env: process.env,
@@ -38,14 +36,14 @@ const context: CommandContext = {
     try {
       return path === "-" ? await text(process.stdin) : await readFile(path, "utf8");
     } catch (error) {
-      throw new CliError("usage", `cannot read ${path}: ${reason(error)}`, { cause: error });
+      throw new CliError("usage", `cannot read ${path}: ${reasonOf(error)}`, { cause: error });
     }
   },
   async writeFile(path, content) {
     try {
       await writeFile(path, content);
     } catch (error) {
-      throw new CliError("failed", `cannot write ${path}: ${reason(error)}`, { cause: error });
+      throw new CliError("failed", `cannot write ${path}: ${reasonOf(error)}`, { cause: error });
     }
   },
 };

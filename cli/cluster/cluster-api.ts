@@ -1,7 +1,6 @@
 import type { RequestOptions } from "node:https";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, request } from "undici";
-import { CliError } from "../cli-error.ts";
+import { CliError, reasonOf } from "../cli-error.ts";
 
 /** What was answered: JSON parsed, anything else as text. */
 export interface ApiAnswer {
@@ -30,7 +29,9 @@ const TIMEOUT_MS = 15_000;
 
 /** Connects with the user's kubeconfig: the file named, else $KUBECONFIG, ~/.kube/config, or a pod's ServiceAccount. */
 export const connectCluster: Connect = async (options, signal) => {
-  const kubeConfig = await loadKubeConfig(options);
+  // Large, and not needed by commands without a cluster.
+  const { loadKubeConfig } = await import("./kube-config.ts");
+  const kubeConfig = loadKubeConfig(options);
   const cluster = kubeConfig.getCurrentCluster();
   if (cluster === null)
     throw new CliError("notFound", "the kubeconfig has no current cluster; choose one with --context");
@@ -73,42 +74,6 @@ export const connectCluster: Connect = async (options, signal) => {
     close: () => agent.destroy(),
   };
 };
-
-/** The context that the client makes up when it finds no configuration at all. */
-const MADE_UP_CONTEXT = "loaded-context";
-
-async function loadKubeConfig({ kubeconfig, context }: ConnectionOptions): Promise<KubeConfig> {
-  // Large, and not needed by commands without a cluster.
-  const { KubeConfig } = await import("@kubernetes/client-node");
-  const loaded = new KubeConfig();
-  try {
-    if (kubeconfig === undefined) loaded.loadFromDefault();
-    else loaded.loadFromFile(kubeconfig);
-  } catch (error) {
-    throw new CliError("usage", `kubeconfig${kubeconfig === undefined ? "" : ` ${kubeconfig}`}: ${reasonOf(error)}`, {
-      cause: error,
-    });
-  }
-  if (loaded.currentContext === MADE_UP_CONTEXT && kubeconfig === undefined) {
-    throw new CliError("usage", "no kubeconfig: name one with --kubeconfig or $KUBECONFIG");
-  }
-  if (context === undefined) return loaded;
-  if (loaded.getContextObject(context) === null) {
-    const names = loaded.getContexts().map(({ name }) => name);
-    throw new CliError(
-      "notFound",
-      `no context "${context}" in the kubeconfig; there are: ${names.join(", ") || "none"}`,
-    );
-  }
-  loaded.setCurrentContext(context);
-  return loaded;
-}
-
-/** Connection errors of Node carry several; the first is enough. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error instanceof Error ? error.message || error.name : String(error);
-}
 
 function parseBody(text: string): unknown {
   try {
