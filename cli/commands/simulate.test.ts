@@ -36,6 +36,8 @@ describe("fairway simulate", () => {
     expect(kpa!.timeline.at(-1)!.readyPods).toBe(0);
     expect((await runFairway(argv, { files })).stdout).toBe(first.stdout);
     expect((await runFairway([...argv, "--seed", "2"], { files })).stdout).not.toBe(first.stdout);
+    const [command, , file, ...rest] = argv;
+    expect((await runFairway([command!, file!, ...rest], { files })).stdout).toBe(first.stdout);
   });
 
   it("takes the policy of the service's class and what the command line changes", async () => {
@@ -102,7 +104,7 @@ describe("fairway simulate", () => {
     [["--cpu-per-request", "1"], "needs a CPU limit"],
     [["--rps", "1e6", "--duration", "1h"], "limit 2000000"],
     [["--annotation", "autoscaling.knative.dev/min-scale=x"], "validation failed"],
-    [["extra"], "too many arguments"],
+    [["one.yaml", "extra"], "too many arguments"],
   ])("refuses %j as a usage error", async (argv, message) => {
     const { exitCode, stderr } = await runFairway(["simulate", ...argv], { files });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);

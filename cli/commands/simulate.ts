@@ -75,6 +75,7 @@ const queuePolicy = expecting(
 export function addSimulate(program: Command, context: CommandContext): void {
   program
     .command("simulate")
+    .argument("[file]", "the same as --file")
     .summary("what would happen to a service under a load")
     .description(
       "Shows what would happen to a service under a load, by scaling policy: pods, waiting requests, latency, cold starts,\n" +
@@ -149,7 +150,9 @@ export function addSimulate(program: Command, context: CommandContext): void {
     .option("--png <file>", "writes a picture as PNG")
     .option("--no-plot", "no pictures in the terminal")
     .addOption(outputOption())
-    .action((options: SimulateOptions) => run(options, context));
+    .action((file: string | undefined, options: SimulateOptions) =>
+      run(file === undefined ? options : { ...options, file }, context),
+    );
 }
 
 async function run(options: SimulateOptions, context: CommandContext): Promise<void> {
