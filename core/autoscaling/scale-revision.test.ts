@@ -88,6 +88,26 @@ describe("a revision under Knative's policy", () => {
     expect(replicas(play(rows, settings(), initialRevisionState(ACTIVE, 1, 0)))).toEqual([5, 5, 6]);
   });
 
+  it("does not halve again each time a pod stops: a decision holds until the next tick", () => {
+    const start = initialRevisionState(ACTIVE, 1, 0);
+    const rows: Row[] = [
+      { at: 100, stable: 0, ready: 20 },
+      { at: 100.3, stable: 0, ready: 15 },
+      { at: 101, stable: 0, ready: 10 },
+      { at: 102, stable: 0, ready: 10 },
+    ];
+    expect(replicas(play(rows, settings(), start))).toEqual([10, 10, 10, 5]);
+  });
+
+  it("decides at once for a request at zero, however short ago the last decision was", () => {
+    const start = initialRevisionState(ACTIVE, 0, 0);
+    const rows: Row[] = [
+      { at: 100, stable: 0, ready: 0 },
+      { at: 100.2, stable: 3, ready: 0 },
+    ];
+    expect(play(rows, settings(), start).map(outcome => outcome.desired)).toEqual([0, 1]);
+  });
+
   it("case 20: a changed min-scale holds at the next decision, in place", () => {
     const rows: Row[] = [
       { at: 2, stable: 1 },
@@ -352,5 +372,26 @@ describe("an explanation", () => {
     expect(explanation.lines[3]!.text).toBe(
       "30 wait: 0 for starting instances, 1 for running ones, 20 for 2 new, 9 at the maximum; a start takes 2 s",
     );
+  });
+
+  it("tells of instances that are no more recommended and stay for a while", () => {
+    const instances = ["a", "b", "c"].map(name => ({
+      name,
+      createdMs: 0,
+      readySinceMs: 0,
+      utilization1m: 0.2,
+      lastBusyMs: 100_000,
+    }));
+    const cloudRun = {
+      load: { concurrency1m: 2, concurrency10m: 2, cpu1m: undefined },
+      instances,
+      waiting: 0,
+      inFlight: 2,
+      freedPerSecond: 1,
+    };
+    const explanation = why([{ at: 100, ready: 3, cloudRun }], settings({}, { policy: "cloud-run" }));
+    expect([explanation.pods, explanation.winner]).toEqual([3, "demoted-instances"]);
+    expect(explanation.lines.find(line => line.won)).toMatchObject({ pods: 3, rule: "demoted-instances" });
+    expect(explanation.waitsFor).toBe("demoted instances to be idle long enough");
   });
 });
