@@ -11,7 +11,7 @@ import type { Demoted, Stop } from "./demotion.ts";
 import type { HoldState } from "./hold.ts";
 import { NO_HOLD, holdUnreadyScaleUp } from "./hold.ts";
 import type { KpaExplanation, KpaInvalidReason, KpaSpec, KpaState, WindowedLoad } from "./kpa.ts";
-import { decide as decideKpa, initialExcessBurstCapacity, initialKpaState } from "./kpa.ts";
+import { TICK_MS, decide as decideKpa, initialExcessBurstCapacity, initialKpaState } from "./kpa.ts";
 import type { LifecycleSpec, LifecycleState, LifecycleStep } from "./lifecycle.ts";
 import { step } from "./lifecycle.ts";
 import type { ManualExplanation, ManualSpec } from "./manual.ts";
@@ -39,9 +39,17 @@ export interface RevisionObservation {
 }
 
 type PolicyState =
-  | { readonly kind: "kpa"; readonly kpa: KpaState; readonly hold: HoldState }
+  | { readonly kind: "kpa"; readonly kpa: KpaState; readonly hold: HoldState; readonly last: KpaDecided | undefined }
   | { readonly kind: "cloud-run"; readonly cloudRun: CloudRunState }
   | { readonly kind: "manual" };
+
+/** A valid decision of Knative's policy: it holds until the next tick. */
+interface KpaDecided {
+  readonly atMs: number;
+  readonly desired: number;
+  readonly held: boolean;
+  readonly explanation: KpaExplanation;
+}
 
 /** Kept per revision in memory; `lifecycle` alone must survive a restart (Revision's Active condition). */
 export interface RevisionState {
@@ -101,6 +109,12 @@ interface PolicyOutcome {
   readonly recheckAtMs?: number | undefined;
 }
 
+/**
+ * Wakes between two ticks (a pod came or went, a wait ended) do not decide anew: the rates of scaling are per decision, and pods
+ * that stop would halve the number again each time one of them is gone. At zero a request decides at once.
+ */
+const DECISION_HOLDS_MS = 0.75 * TICK_MS;
+
 function runKpa(
   kpa: KpaSpec,
   lifecycle: LifecycleSpec,
@@ -118,7 +132,14 @@ function runKpa(
               ? initialKpaState(state.firstReadyPods, state.firstSeenMs)
               : initialKpaState(observation.readyPods ?? 0, nowMs),
           hold: NO_HOLD,
+          last: undefined,
         } as const);
+  const { last } = before;
+  if (last !== undefined && observation.readyPods !== 0 && nowMs - last.atMs < DECISION_HOLDS_MS) {
+    const { desired, held, explanation } = last;
+    const decision = { valid: true, policy: "kpa", explanation } as const;
+    return { decision, desired, held, decided: state.decided, state: before };
+  }
   const decision = decideKpa(kpa, observation, before.kpa, nowMs);
   if (!decision.valid) {
     return { decision, desired: state.decided?.desired, held: false, decided: state.decided, state: before };
@@ -134,7 +155,12 @@ function runKpa(
     desired: decision.desired,
     held: after.held,
     decided: { desired: after.pods, excessBurstCapacity: decision.excessBurstCapacity },
-    state: { kind: "kpa", kpa: decision.next, hold: after.next },
+    state: {
+      kind: "kpa",
+      kpa: decision.next,
+      hold: after.next,
+      last: { atMs: nowMs, desired: decision.desired, held: after.held, explanation: decision.explanation },
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClusterPaths } from "./paths.ts";
 
-const END_TIMEOUT_MS = 20_000;
+const END_TIMEOUT_MS = 90_000;
 const POLL_INTERVAL_MS = 50;
 
 /** A running box: the host's ids of its first process and of the launcher that waits for it. */
