@@ -173,6 +173,55 @@ describe("Cloud Run's policy", () => {
     expect(result.timeline.at(-1)!.readyPods).toBe(0);
   });
 
+  const MINUTE = 60_000;
+  const quarterHours = { horizonMs: 40 * MINUTE, timelineStepMs: 1000 };
+  /** 30 requests of 5 s at once. */
+  const surge = Array.from({ length: 30 }, () => ({ atMs: 10_000, serviceMs: 5000 }));
+
+  it("keeps idle instances for 15 minutes by default: the first group goes early, the last one to zero at the end", () => {
+    const result = simulate(simulationSpec(surge, { policy: "cloud-run" }, quarterHours));
+    const most = Math.max(...result.timeline.map(({ readyPods }) => readyPods));
+    expect(most).toBeGreaterThanOrEqual(3);
+    const early = at(result, 5 * 60).readyPods;
+    expect(early).toBeGreaterThanOrEqual(1);
+    expect(early).toBeLessThan(most);
+    // The last request ended at about 17 s: from then on 15 minutes, found at a tick.
+    expect(at(result, 15 * 60 + 5).readyPods).toBeGreaterThanOrEqual(1);
+    expect(at(result, 15 * 60 + 45).readyPods).toBe(0);
+    expect(result.requests.completed).toBe(surge.length);
+  });
+
+  it("never lets the minimum go, however long it is idle", () => {
+    const options = { policy: "cloud-run", scaling: { minScale: 2 } } as const;
+    const result = simulate(simulationSpec(surge, options, quarterHours));
+    expect(result.timeline.at(-1)!.readyPods).toBe(2);
+  });
+
+  it("keeps the last instance under a request of 20 minutes (instance-based billing), and lets it go after it", () => {
+    const long = [{ atMs: 10_000, serviceMs: 20 * MINUTE }];
+    const options = { policy: "cloud-run", cloudRun: { cpuAlwaysAllocated: true } } as const;
+    const change = { ...quarterHours, requestTimeoutMs: 30 * MINUTE };
+    const result = simulate(simulationSpec(long, options, change));
+    expect(at(result, 20 * 60).readyPods).toBe(1);
+    expect(at(result, 34 * 60).readyPods).toBe(1);
+    expect(result.timeline.at(-1)!.readyPods).toBe(0);
+    expect(result.requests.completed).toBe(1);
+  });
+
+  it("may exceed the maximum for 15 minutes of a surge where the service allows it", () => {
+    const load = arrivalsOf({ kind: "poisson", rps: 8 }, 30 * MINUTE, constant(10_000));
+    const most = (maxScaleOvershoot: boolean, from: number, to: number): number => {
+      const options = { policy: "cloud-run", scaling: { maxScale: 4 }, cloudRun: { maxScaleOvershoot } } as const;
+      const queue = { policy: "fifo", maxWaiting: 100, maxWaitMs: undefined, levels: new Map() } as const;
+      const { timeline } = simulate(simulationSpec(load, options, { ...quarterHours, queue }));
+      const seen = timeline.filter(({ atMs }) => atMs >= from * MINUTE && atMs < to * MINUTE);
+      return Math.max(...seen.map(({ wantedPods }) => wantedPods));
+    };
+    expect(most(false, 0, 30)).toBe(4);
+    expect(most(true, 0, 15)).toBe(8);
+    expect(most(true, 17, 30)).toBe(4);
+  });
+
   it("lowers the concurrency of instances whose CPU is saturated (adaptive concurrency)", () => {
     const cpu = { cpus: 1, perRequest: 0.5 };
     const load = arrivalsOf({ kind: "poisson", rps: 30 }, 120_000, constant(100));
