@@ -365,6 +365,20 @@ describe("annotations of the template", () => {
     );
   });
 
+  test("class and target on the Service itself are checked as on the template", () => {
+    const onService = (key: string, value: string) =>
+      refusal(service({ metadata: { annotations: { [`autoscaling.fairway.dev/${key}`]: value } } }));
+    expect(onService("class", "manual.autoscaling.fairway.dev")).toBeUndefined();
+    expect(onService("class", "hpa")).toContain(
+      "invalid value: hpa: metadata.annotations.autoscaling.fairway.dev/class",
+    );
+    expect(onService("target", "5")).toBeUndefined();
+    expect(onService("target", "0")).toContain("metadata.annotations.autoscaling.fairway.dev/target");
+    expect(onService("target-utilization-percentage", "101")).toContain("expected 1 <= 101 <= 100");
+    expect(onService("share-process-namespace", "true")).toContain("share-process-namespace");
+    expect(annotate({ "autoscaling.fairway.dev/share-process-namespace": "true" })).toBeUndefined();
+  });
+
   test("classes that nobody here implements are refused, with those that exist", () => {
     expect(annotate({ "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev" })).toBe(
       `invalid value: hpa.autoscaling.knative.dev: ${prefix}/class\nmust be one of: kpa.autoscaling.knative.dev, cloudrun.autoscaling.fairway.dev, manual.autoscaling.fairway.dev`,
