@@ -58,6 +58,31 @@ describe("when things fail", () => {
     await waitFor("an answer", async () => (await request(namespace, "breaks")).status === 200, { timeoutMs: 90_000 });
   });
 
+  it("answers a request at zero with why the image cannot be had, and soon (KS#13211)", async () => {
+    const annotations = { ...WINDOW, "autoscaling.knative.dev/initial-scale": "0" };
+    const image = "registry.invalid/nobody/nothing:1";
+    await applyReady(service(namespace, "absent", { annotations, image }));
+    const answer = await request(namespace, "absent", { timeoutMs: 120_000 });
+    expect(answer.status).toBe(503);
+    expect(answer.headers["retry-after"]).toMatch(/^\d+$/);
+    expect(answer.body).toContain(image);
+    // Who comes later need not wait for as long to hear the same.
+    const again = await request(namespace, "absent", { timeoutMs: 120_000 });
+    expect([again.status, again.body.includes(image)]).toEqual([503, true]);
+    await kube().waitForCondition(serviceRef(namespace, "absent"), "Ready", "False");
+  });
+
+  it("recovers by itself when what a first start lacks comes later (KS#12330)", async () => {
+    const object = service(namespace, "late", { container: { envFrom: [{ secretRef: { name: "late" } }] } });
+    await kube().apply([object]);
+    await kube().waitForCondition(serviceRef(namespace, "late"), "Ready", "False");
+    await kube().apply([
+      { apiVersion: "v1", kind: "Secret", metadata: { name: "late", namespace }, stringData: { key: "value" } },
+    ]);
+    await kube().waitForCondition(serviceRef(namespace, "late"), "Ready", "True", 120_000);
+    expect((await request(namespace, "late")).status).toBe(200);
+  });
+
   it("shows the exit code of a container that crashes", async () => {
     await kube().apply([service(namespace, "crashes", { env: { EXIT_AFTER_MS: "0", EXIT_CODE: "5" } })]);
     await kube().waitForCondition(serviceRef(namespace, "crashes"), "Ready", "False");

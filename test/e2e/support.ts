@@ -54,6 +54,8 @@ export interface ServiceOptions {
   readonly containerConcurrency?: number;
   readonly timeoutSeconds?: number;
   readonly container?: Readonly<Record<string, unknown>>;
+  /** Further fields of the template's spec. */
+  readonly pod?: Readonly<Record<string, unknown>>;
   readonly spec?: Readonly<Record<string, unknown>>;
 }
 
@@ -69,6 +71,7 @@ export function service(namespace: string, name: string, options: ServiceOptions
         spec: {
           ...(options.containerConcurrency === undefined ? {} : { containerConcurrency: options.containerConcurrency }),
           ...(options.timeoutSeconds === undefined ? {} : { timeoutSeconds: options.timeoutSeconds }),
+          ...options.pod,
           containers: [
             {
               image: options.image ?? SAMPLE_IMAGE,

@@ -10,7 +10,7 @@
 //
 // Paths: / (text), /info and every other (JSON about this process), /headers (JSON of the request as seen here), /echo
 // (the body back, streamed), /ws (WebSocket echo), /healthz (readiness: 503 for READY_DELAY_MS after start and after a
-// POST to /start-failing).
+// POST to /start-failing), /call?url=URL (the answer of a GET of that URL, asked from inside the cluster).
 //
 // Environment: PORT, TARGET, START_DELAY_MS (before listening), READY_DELAY_MS, EXIT_AFTER_MS with EXIT_CODE (the process ends by itself),
 // MAX_CONCURRENCY (more requests at once than this are answered 500).
@@ -241,6 +241,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, k knobs, now int
 		return s.echoSocket(w, r)
 	case r.URL.Path == "/echo":
 		return echoBody(w, r, k.status)
+	case r.URL.Path == "/call":
+		return call(w, r)
 	case k.chunks > 0:
 		return stream(w, r, k)
 	case k.file != "":
@@ -279,6 +281,24 @@ func sendJSON(w http.ResponseWriter, status int, body any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	return json.NewEncoder(w).Encode(body)
+}
+
+// call passes on what another server says to a GET.
+func call(w http.ResponseWriter, r *http.Request) error {
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.URL.Query().Get("url"), nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return nil
+	}
+	defer response.Body.Close()
+	w.WriteHeader(response.StatusCode)
+	_, err = io.Copy(w, response.Body)
+	return err
 }
 
 func sendFile(w http.ResponseWriter, k knobs) error {
