@@ -116,6 +116,17 @@ describe("judgeRevision", () => {
       reached: true,
     },
     {
+      title: "the autoscaler saw the initial scale ready, and scaled down before the Deployment's status said so",
+      observed: {
+        deployment: { kind: "present", deployment: deployment(1, 1) },
+        initialScale: 3,
+        scaling: { activity: { phase: "active" }, wanted: 1, mode: "proxy" },
+      },
+      resources: conditionTrue(),
+      container: conditionTrue(),
+      reached: true,
+    },
+    {
       title: "initial scale zero is ready without a pod",
       observed: { deployment: { kind: "present", deployment: deployment(0, 0) }, initialScale: 0 },
       resources: conditionTrue(),

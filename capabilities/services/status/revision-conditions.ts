@@ -76,7 +76,9 @@ export function judgeRevision(o: RevisionObservation): RevisionOutlook {
   // Before the autoscaler has looked, what it asked for in an earlier life counts.
   const asked = o.scaling === undefined ? replicas : (o.scaling.readyBeforeTraffic ?? 0);
   const needed = Math.max(o.minScale, o.initialScale, asked);
-  const reached = o.initialScaleReached || ready >= needed;
+  // The autoscaler counts pods, the Deployment's status comes later: it may have scaled down before this was ever seen here.
+  const seenByAutoscaler = o.scaling !== undefined && o.scaling.readyBeforeTraffic === undefined;
+  const reached = o.initialScaleReached || seenByAutoscaler || ready >= needed;
   const problem = findPodProblem(o.pods);
   const look: Look = {
     deployment,
