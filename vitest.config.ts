@@ -19,6 +19,8 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           globalSetup: ["test/e2e/global-setup.ts"],
           fileParallelism: false,
+          // Two cores run the cluster and the load: one more try, which the report names, before a test counts as failed.
+          retry: 1,
           testTimeout: 180_000,
           hookTimeout: 600_000,
         },
