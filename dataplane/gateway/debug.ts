@@ -28,6 +28,7 @@ export function debugRevisions(backends: Iterable<RevisionBackend>): unknown {
         waiting: backend.waiting,
         inFlight: backend.inFlight,
         places: bounded(backend.capacity),
+        maxWaitMs: backend.maxWaitMs,
         ...(backend.home === undefined ? {} : { home: backend.home }),
         levels: backend.levels,
         settings: { ...backend.settings, podConcurrency: bounded(backend.settings.podConcurrency) },

@@ -85,6 +85,10 @@ describe("Cloud Run's policy", () => {
   it("answers 429 with Retry-After after max(10 s, 3.5 x the start) when all of the maximum is busy (case 43)", async () => {
     const object = service(namespace, "full", { annotations: { ...CLASS, ...maxScale(1) }, containerConcurrency: 1 });
     const revision = latestReadyRevision(await applyReady(object));
+    // Before they hear of measured starts the gateways assume 10 s: max(10 s, 3.5 x 10 s).
+    await waitFor("the gateways to know the wait", async () =>
+      (await gatewayRevisions(namespace, revision)).every(({ maxWaitMs }) => maxWaitMs < 35_000),
+    );
     const busy = request(namespace, "full", { path: "/?sleep=40000" });
     await waitFor("the instance to be busy", async () =>
       (await gatewayRevisions(namespace, revision)).some(({ inFlight }) => inFlight > 0),

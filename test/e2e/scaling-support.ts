@@ -79,6 +79,8 @@ export async function waitForDecision(
 export interface GatewayRevision {
   readonly waiting: number;
   readonly inFlight: number;
+  /** Longest wait for a place. */
+  readonly maxWaitMs: number;
   readonly pods: readonly {
     readonly name: string;
     readonly limit: number | "unlimited";

@@ -165,10 +165,12 @@ describe("RevisionBackend", () => {
     expect(backend.inFlight).toBe(1);
   });
 
-  it("ends a wait for a busy revision by the annotation, else by the hint, else by the revision's timeout", async () => {
+  it("ends a wait for a busy revision by the annotation, the hint, the policy's rule, or the revision's timeout", async () => {
     for (const [settings, hint, boundMs] of [
       [{ maxWaitMs: 2_000 }, 9_000, 2_000],
       [{}, 9_000, 9_000],
+      [{ assumedWaitMs: 12_000 }, 9_000, 9_000],
+      [{ assumedWaitMs: 12_000 }, undefined, 12_000],
       [{}, undefined, 30_000],
     ] as const) {
       const { backend, clock, acquire, request } = setUp(settings);

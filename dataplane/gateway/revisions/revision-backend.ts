@@ -330,7 +330,8 @@ export class RevisionBackend {
   }
 
   #maxWaitMs(): number {
-    return this.#settings.maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? this.#settings.timeouts.wholeMs;
+    const { maxWaitMs, assumedWaitMs, timeouts } = this.#settings;
+    return maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? assumedWaitMs ?? timeouts.wholeMs;
   }
 
   /** A revision that failed before may recover; it is given less time for that than one that is well takes to start. */

@@ -63,6 +63,14 @@ describe("revisionSettings", () => {
     expect(settings({ "flowcontrol.fairway.dev/queue-length": "0" })).toMatchObject({ queueLength: 0 });
   });
 
+  it("assumes a start of 10 s for Cloud Run's pending rule until the autoscaler tells the wait", () => {
+    const annotations = { "autoscaling.knative.dev/class": "cloudrun.autoscaling.fairway.dev" };
+    expect(revisionSettings(revision({ annotations }), undefined, defaults).assumedWaitMs).toBe(35_000);
+    expect(revisionSettings(revision({}), undefined, defaults).assumedWaitMs).toBeUndefined();
+    const service = { "autoscaling.fairway.dev/class": "cloudrun.autoscaling.fairway.dev" };
+    expect(revisionSettings(revision({}), service, defaults).assumedWaitMs).toBe(35_000);
+  });
+
   it("takes an annotation with a wrong value for none", () => {
     const annotations = { "flowcontrol.fairway.dev/queue-length": "many", "flowcontrol.fairway.dev/max-wait": "soon" };
     const settings = revisionSettings(revision({ annotations }), undefined, defaults);

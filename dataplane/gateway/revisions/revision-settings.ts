@@ -1,8 +1,10 @@
-import { FLOW_CONTROL, getAnnotation, type Annotations } from "../../../api/annotations.ts";
+import { AUTOSCALING_CLASS, FLOW_CONTROL, getAnnotation, type Annotations } from "../../../api/annotations.ts";
+import { parseRevisionAutoscaling } from "../../../api/autoscaling.ts";
 import { LABEL } from "../../../api/labels.ts";
 import { parseDurationMs } from "../../../api/meta/go-format.ts";
 import type { Condition } from "../../../api/meta/status.ts";
 import type { Revision } from "../../../api/serving/v1/types.ts";
+import { NO_STARTS, pendingTimeoutMs } from "../../../core/autoscaling/start-times.ts";
 import type { PlacePolicy } from "../../../core/flowcontrol/place-queue.ts";
 import type { RelayTimeouts } from "../../shared/http/relay.ts";
 
@@ -25,6 +27,8 @@ export interface RevisionSettings {
   readonly queueLength: number;
   /** Longest wait for a place by the annotation; absent: as the autoscaler hints, else the revision's own timeout. */
   readonly maxWaitMs?: number;
+  /** Longest wait by the scaling policy while the autoscaler has not told it. */
+  readonly assumedWaitMs?: number;
   readonly queuePolicy: PlacePolicy;
   /** Seats that a request takes at the gateway. */
   readonly width: number;
@@ -76,6 +80,8 @@ export function revisionSettings(
   // Admission has refused wrong values; what got past it counts as absent.
   const queueLength = Number(read(FLOW_CONTROL.queueLength) ?? Number.NaN);
   const width = Number(read(FLOW_CONTROL.width) ?? Number.NaN);
+  const scaledLikeCloudRun =
+    parseRevisionAutoscaling(metadata.annotations, service).class === AUTOSCALING_CLASS.cloudRun;
   const maxWaitMs = parseDurationMs(read(FLOW_CONTROL.maxWait) ?? "");
   const failed = status?.conditions?.find(condition => condition.type === "Ready" && condition.status === "False");
   const trouble =
@@ -97,6 +103,7 @@ export function revisionSettings(
     backstop: backstopOf(timeouts),
     queueLength: Number.isInteger(queueLength) && queueLength >= 0 ? queueLength : defaults.queueLength,
     ...(maxWaitMs !== undefined && maxWaitMs >= 0 ? { maxWaitMs } : {}),
+    ...(scaledLikeCloudRun ? { assumedWaitMs: pendingTimeoutMs(NO_STARTS) } : {}),
     queuePolicy: read(FLOW_CONTROL.queuePolicy) === "fifo" ? "fifo" : "fair",
     width: Number.isInteger(width) && width >= 1 ? width : 1,
     ...(failed === undefined ? {} : { failed: troubleOf(failed) }),
