@@ -24,6 +24,8 @@ async function pass(levels: readonly object[], schemas: readonly object[]): Prom
     flowSchemas: listerOf(schemas as FlowSchema[]),
     writer: {
       apply: async object => {
+        // The API server refuses an object with anything else at its top.
+        expect(Object.keys(object).sort()).toEqual(["apiVersion", "kind", "metadata", "spec"]);
         written.push(`apply ${object.kind} ${object.metadata?.name} ${object.metadata?.annotations?.[AUTOUPDATE]}`);
         return object;
       },

@@ -83,11 +83,12 @@ export class DefaultObjects implements Reconciler {
     signal: AbortSignal,
   ): Promise<void> {
     const { writer, onAction } = this.#deps;
-    const ref = { apiVersion: FLOW_CONTROL_API_VERSION, kind, name: action.name };
+    const type = { apiVersion: FLOW_CONTROL_API_VERSION, kind };
+    const ref = { ...type, name: action.name };
     switch (action.kind) {
       case "create":
         await writer.apply<KubeObject & { readonly spec: Spec }>(
-          { ...ref, metadata: { name: action.name, annotations: action.annotations }, spec: action.spec },
+          { ...type, metadata: { name: action.name, annotations: action.annotations }, spec: action.spec },
           signal,
         );
         break;
