@@ -17,6 +17,7 @@ export interface AnyObject {
     readonly uid?: string;
     readonly generation?: number;
     readonly resourceVersion?: string;
+    readonly deletionTimestamp?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
@@ -107,16 +108,27 @@ export class Kube {
     return (list as { readonly items: AnyObject[] }).items;
   }
 
-  /** Events from now on, after one ADDED for each object that is there; ends when the server ends it or `signal` aborts. */
+  /** The resource version that the list of a kind has now: where a `watch` may begin. */
+  async version(apiVersion: string, kind: string, namespace: string): Promise<string> {
+    const type = await this.#api.discover(apiVersion, kind, NEVER);
+    const list = await this.#call("GET", resourcePath(type, namespace), { query: { limit: 1 } });
+    return list.metadata?.resourceVersion ?? "";
+  }
+
+  /**
+   * Events after the resource version `since`; without it from now on, after one ADDED for each object that is there. Ends when the
+   * server ends it or `signal` aborts. Bookmarks are among the events.
+   */
   async *watch(
     apiVersion: string,
     kind: string,
     namespace: string,
     signal: AbortSignal,
+    since?: string,
   ): AsyncGenerator<{ readonly type: string; readonly object: AnyObject }, void, void> {
     const type = await this.#api.discover(apiVersion, kind, NEVER);
     try {
-      yield* this.#api.watch(resourcePath(type, namespace), {}, signal);
+      yield* this.#api.watch(resourcePath(type, namespace), { resourceVersion: since }, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }

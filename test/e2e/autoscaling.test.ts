@@ -1,11 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { SYSTEM_NAMESPACE } from "../../hack/kit/install.ts";
-import { conditions } from "../../hack/kit/kube.ts";
 import { send } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
+import { History, isTrue, livePods, readyPods, replicasOf } from "./history.ts";
 import { eventsOf, publicAddresses, scalingPage, startLoad, waitForDecision, watchUntil } from "./scaling-support.ts";
 import {
   applyReady,
+  freshNames,
   kube,
   latestReadyRevision,
   ownNamespace,
@@ -18,6 +19,7 @@ import {
 } from "./support.ts";
 
 const namespace = ownNamespace("scaling");
+const fresh = freshNames();
 
 /** Knative's annotations, by their names without the group. */
 const scaling = (settings: Readonly<Record<string, string>>): Record<string, string> =>
@@ -25,6 +27,7 @@ const scaling = (settings: Readonly<Record<string, string>>): Record<string, str
 
 describe("Knative's policy", () => {
   it("panics under a step, and takes no pod away before panic has ended", async () => {
+    const name = fresh("step");
     const annotations = scaling({
       window: "12s",
       "panic-window-percentage": "25",
@@ -32,9 +35,9 @@ describe("Knative's policy", () => {
       "min-scale": "1",
       "max-scale": "4",
     });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "step", { annotations })));
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
     await waitForDecision(namespace, revision, "data", page => page.decision.outcome.decision.valid);
-    const step = startLoad(target(namespace, "step"), { concurrency: 6, path: "/?sleep=250" });
+    const step = startLoad(target(namespace, name), { concurrency: 6, path: "/?sleep=250" });
     const began = Date.now();
     const inPanic = (page: Awaited<ReturnType<typeof scalingPage>>): boolean =>
       Number(page?.decision.outcome.decision.explanation?.["panicRatchet"] ?? 0) > 0;
@@ -64,9 +67,10 @@ describe("Knative's policy", () => {
   });
 
   it("keeps the most it needed for the scale-down delay", async () => {
+    const name = fresh("delay");
     const annotations = scaling({ window: "6s", "scale-down-delay": "25s", target: "1", "max-scale": "3" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "delay", { annotations })));
-    const step = startLoad(target(namespace, "delay"), { concurrency: 4, path: "/?sleep=250" });
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
+    const step = startLoad(target(namespace, name), { concurrency: 4, path: "/?sleep=250" });
     await waitForReplicas(namespace, revision, count => count === 3);
     await step.end();
     const ended = Date.now();
@@ -78,18 +82,19 @@ describe("Knative's policy", () => {
   });
 
   it("stays between minimum and maximum, and says so when the maximum stops it", async () => {
+    const name = fresh("bounded");
     const annotations = scaling({ window: "6s", target: "1", "min-scale": "2", "max-scale": "3" });
-    const ready = await applyReady(service(namespace, "bounded", { annotations }));
+    const history = await History.begin(namespace, ["Pod", "Deployment"]);
+    const ready = await applyReady(service(namespace, name, { annotations }));
     const revision = latestReadyRevision(ready);
     expect(await replicas(namespace, revision)).toBe(2);
-    const step = startLoad(target(namespace, "bounded"), { concurrency: 8, path: "/?sleep=250" });
-    let most = 0;
+    const step = startLoad(target(namespace, name), { concurrency: 8, path: "/?sleep=250" });
     try {
       await waitForReplicas(namespace, revision, count => count === 3);
-      await waitFor("event MaxScaleReached", async () => {
-        most = Math.max(most, (await replicas(namespace, revision)) ?? 0);
-        return (await eventsOf(namespace, revision, "MaxScaleReached")).length > 0;
-      });
+      await waitFor(
+        "event MaxScaleReached",
+        async () => (await eventsOf(namespace, revision, "MaxScaleReached")).length > 0,
+      );
       await waitFor("the revision's status to say so", async () => {
         const object = await kube().get({ ...serviceRef(namespace, revision), kind: "Revision" });
         return JSON.stringify(object?.status).includes("MaxScaleReached");
@@ -97,46 +102,54 @@ describe("Knative's policy", () => {
     } finally {
       await step.end();
     }
-    expect(most).toBe(3);
     expect((await eventsOf(namespace, revision, "MaxScaleReached")).join()).toMatch(/max scale is 3/);
     await waitForReplicas(namespace, revision, count => count === 2);
     await waitForDecision(namespace, revision, "min-scale", page => page.explanation.winner === "min-scale");
+    expect(history.most("Deployment", objects => replicasOf(revision)(objects) ?? 0)).toBe(3);
+    expect(history.most("Pod", objects => livePods(revision)(objects).length)).toBe(3);
   });
 
   it("begins at an initial scale of 0 without a pod, and answers the first request", async () => {
+    const name = fresh("none");
     const annotations = scaling({ window: "6s", "initial-scale": "0" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "none", { annotations })));
+    const history = await History.begin(namespace, ["Pod"]);
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
     expect(await replicas(namespace, revision)).toBe(0);
     expect(await kube().list("v1", "Pod", namespace, `serving.knative.dev/revision=${revision}`)).toEqual([]);
-    expect((await request(namespace, "none")).status).toBe(200);
+    expect(history.most("Pod", objects => livePods(revision)(objects).length)).toBe(0);
+    expect((await request(namespace, name)).status).toBe(200);
   });
 
   it("begins at an initial scale of 3, and is free of it once it was reached", async () => {
+    const name = fresh("three");
+    const revision = `${name}-00001`;
     const annotations = scaling({ window: "6s", "initial-scale": "3" });
-    await kube().apply([service(namespace, "three", { annotations })]);
-    const deployment = { apiVersion: "apps/v1", kind: "Deployment", namespace, name: "three-00001-deployment" };
-    let mostReady = 0;
-    await waitFor(
-      "service three to be ready",
-      async () => {
-        const seen = await kube().get(deployment);
-        mostReady = Math.max(mostReady, Number(seen?.status?.["readyReplicas"] ?? 0));
-        const object = await kube().get(serviceRef(namespace, "three"));
-        return conditions(object).some(({ type, status }) => type === "Ready" && status === "True");
-      },
-      { timeoutMs: 90_000, everyMs: 50 },
+    // All of it may last for moments only: the autoscaler is free to scale down as soon as three were ready.
+    const history = await History.begin(namespace, ["Pod", "Deployment", "Revision", "Service"]);
+    await kube().apply([service(namespace, name, { annotations })]);
+    const reached = await history.first("Pod", "three ready pods", pods => readyPods(revision)(pods) === 3);
+    const revisionReady = await history.first("Revision", "the revision to be ready", isTrue(revision, "Ready"));
+    const serviceReady = await history.first("Service", "the service to be ready", isTrue(name, "Ready"));
+    const lowered = await history.first(
+      "Deployment",
+      "fewer replicas",
+      objects => (replicasOf(revision)(objects) ?? 3) < 3,
     );
-    expect(mostReady).toBe(3);
-    await waitForReplicas(namespace, "three-00001", count => count === 0);
+    expect(revisionReady).toBeGreaterThan(reached);
+    expect(serviceReady).toBeGreaterThan(revisionReady);
+    expect(lowered).toBeGreaterThan(reached);
+    expect(history.most("Deployment", objects => replicasOf(revision)(objects) ?? 0)).toBe(3);
+    await history.first("Deployment", "no replicas", objects => replicasOf(revision)(objects) === 0);
   });
 
   it("scales on requests per second (also from zero after an idle time: HA#1692)", async () => {
+    const name = fresh("rps");
     const annotations = scaling({ window: "6s", metric: "rps", target: "10", "max-scale": "3" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "rps", { annotations })));
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
     await waitForReplicas(namespace, revision, count => count === 0);
-    expect((await request(namespace, "rps")).status).toBe(200);
+    expect((await request(namespace, name)).status).toBe(200);
     // 4 clients, a request each 160 ms or so: about 25 a second, each over at once, so that concurrency asks for one pod.
-    const step = startLoad(target(namespace, "rps"), { concurrency: 4, pauseMs: 150 });
+    const step = startLoad(target(namespace, name), { concurrency: 4, pauseMs: 150 });
     try {
       await waitForReplicas(namespace, revision, count => count === 3);
     } finally {
@@ -147,12 +160,14 @@ describe("Knative's policy", () => {
   });
 
   it("starts the activation scale's pods when a request wakes it", async () => {
+    const name = fresh("wakes");
     const annotations = scaling({ window: "6s", "activation-scale": "3", target: "100" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "wakes", { annotations })));
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
     await waitForReplicas(namespace, revision, count => count === 0);
-    const first = await request(namespace, "wakes");
+    const history = await History.begin(namespace, ["Deployment"]);
+    const first = await request(namespace, name);
     expect(first.status).toBe(200);
-    await waitForReplicas(namespace, revision, count => count === 3);
+    await history.first("Deployment", "three replicas", objects => replicasOf(revision)(objects) === 3);
   });
 });
 
@@ -170,6 +185,7 @@ describe("the path of requests inside the cluster", () => {
     JSON.stringify(await publicAddresses(namespace, revision)) === JSON.stringify(await podAddresses(revision));
 
   it("follows excess burst capacity under load, and loses no request", async () => {
+    const name = fresh("burst");
     const annotations = scaling({
       window: "6s",
       "min-scale": "1",
@@ -177,7 +193,7 @@ describe("the path of requests inside the cluster", () => {
       "target-burst-capacity": "3",
       "panic-window-percentage": "50",
     });
-    const object = service(namespace, "burst", { annotations, containerConcurrency: 10 });
+    const object = service(namespace, name, { annotations, containerConcurrency: 10 });
     const revision = latestReadyRevision(await applyReady(object));
     await waitFor("the pods to be reached directly", () => leadsToPods(revision));
     const inside = { address: await clusterIp(revision), port: 80, host: `${revision}.${namespace}.svc.cluster.local` };
@@ -186,7 +202,7 @@ describe("the path of requests inside the cluster", () => {
     try {
       for (let round = 0; round < 2; round++) {
         // 10 places, 3 to be kept free: from 8 in progress on the gateways take over.
-        const surge = startLoad(target(namespace, "burst"), { concurrency: 9, path: "/?sleep=500" });
+        const surge = startLoad(target(namespace, name), { concurrency: 9, path: "/?sleep=500" });
         try {
           await waitForDecision(namespace, revision, "proxy", page => page.decision.outcome.step.mode === "proxy");
           await waitFor("the gateways to be in the path", async () => !(await leadsToPods(revision)));
@@ -212,8 +228,8 @@ describe("the path of requests inside the cluster", () => {
   it("leads to the pods while there are any with a target burst capacity of 0, to the gateways with -1", async () => {
     const zero = scaling({ "min-scale": "1", "target-burst-capacity": "0" });
     const always = scaling({ "min-scale": "1", "target-burst-capacity": "-1" });
-    const serve = latestReadyRevision(await applyReady(service(namespace, "zero", { annotations: zero })));
-    const proxy = latestReadyRevision(await applyReady(service(namespace, "always", { annotations: always })));
+    const serve = latestReadyRevision(await applyReady(service(namespace, fresh("zero"), { annotations: zero })));
+    const proxy = latestReadyRevision(await applyReady(service(namespace, fresh("always"), { annotations: always })));
     await waitFor("the pods to be reached directly", () => leadsToPods(serve));
     const page = await waitForDecision(namespace, proxy, "data", ({ decision }) => decision.outcome.decision.valid);
     expect(page.decision.outcome.step.mode).toBe("proxy");
@@ -231,10 +247,11 @@ describe("the path of requests inside the cluster", () => {
 
 describe("a change on the Service itself", () => {
   it("of bounds, target or class makes no new revision (KS#6717, KS#14184)", async () => {
+    const name = fresh("changes");
     const annotations = scaling({ window: "6s", "min-scale": "1" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "changes", { annotations })));
+    const revision = latestReadyRevision(await applyReady(service(namespace, name, { annotations })));
     const set = (values: Readonly<Record<string, string | null>>) =>
-      kube().mergePatch(serviceRef(namespace, "changes"), {
+      kube().mergePatch(serviceRef(namespace, name), {
         metadata: {
           annotations: Object.fromEntries(
             Object.entries(values).map(([key, value]) => [`autoscaling.fairway.dev/${key}`, value]),
@@ -242,7 +259,7 @@ describe("a change on the Service itself", () => {
         },
       });
     await set({ "max-scale": "2", target: "1" });
-    const step = startLoad(target(namespace, "changes"), { concurrency: 5, path: "/?sleep=250" });
+    const step = startLoad(target(namespace, name), { concurrency: 5, path: "/?sleep=250" });
     try {
       await waitForReplicas(namespace, revision, count => count === 2);
       await waitForDecision(namespace, revision, "max-scale", page => page.explanation.winner === "max-scale");
@@ -256,7 +273,7 @@ describe("a change on the Service itself", () => {
     await waitForReplicas(namespace, revision, count => count === 2);
     await set({ class: null, "manual-instance-count": null });
     await waitForReplicas(namespace, revision, count => count === 1);
-    const after = await kube().get(serviceRef(namespace, "changes"));
+    const after = await kube().get(serviceRef(namespace, name));
     expect(after?.status?.["latestCreatedRevisionName"]).toBe(revision);
   });
 });
@@ -271,10 +288,14 @@ describe("config-autoscaler", () => {
   const setStableWindow = (value: string | null) => kube().mergePatch(config, { data: { "stable-window": value } });
 
   it("is refused when wrong, and where that is bypassed the last good one stays and an event says so", async () => {
+    const configured = fresh("configured");
     await expect(setStableWindow("1s")).rejects.toThrow(/stable-window/);
     const revision = latestReadyRevision(
-      await applyReady(service(namespace, "configured", { annotations: scaling({ "min-scale": "1" }) })),
+      await applyReady(service(namespace, configured, { annotations: scaling({ "min-scale": "1" }) })),
     );
+    onTestFinished(async () => {
+      await setStableWindow(null);
+    });
     await setStableWindow("20s");
     const windowMs = (page: Awaited<ReturnType<typeof scalingPage>>): unknown =>
       (page?.decision as { spec?: { policy?: { kpa?: { stableWindowMs?: number } } } } | undefined)?.spec?.policy?.kpa
@@ -296,7 +317,7 @@ describe("config-autoscaler", () => {
         ),
       );
       // Scaling goes on, by the last good configuration.
-      await kube().mergePatch(serviceRef(namespace, "configured"), {
+      await kube().mergePatch(serviceRef(namespace, configured), {
         metadata: { annotations: { "autoscaling.fairway.dev/min-scale": "2" } },
       });
       await waitForReplicas(namespace, revision, count => count === 2);
@@ -324,7 +345,7 @@ describe("config-autoscaler", () => {
 describe("a restart of the operator", () => {
   it("leaves a minimum as it is", async () => {
     const annotations = scaling({ window: "6s", "min-scale": "2" });
-    const revision = latestReadyRevision(await applyReady(service(namespace, "kept", { annotations })));
+    const revision = latestReadyRevision(await applyReady(service(namespace, fresh("kept"), { annotations })));
     const deployment = () =>
       kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: `${revision}-deployment` });
     const before = await deployment();

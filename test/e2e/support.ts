@@ -29,6 +29,16 @@ export function ownNamespace(prefix: string): string {
   return name;
 }
 
+/** Names of objects by what they are for: unused ones also when the test is tried again, which finds those of its first try. */
+export function freshNames(): (purpose: string) => string {
+  const uses = new Map<string, number>();
+  return purpose => {
+    const use = (uses.get(purpose) ?? 0) + 1;
+    uses.set(purpose, use);
+    return use === 1 ? purpose : `${purpose}-try-${use}`;
+  };
+}
+
 /** Waits until no pod that the selector matches is left; its grace period (300 s) must not be what ends it. */
 export async function waitForNoPods(namespace: string, labelSelector?: string, timeoutMs = 90_000): Promise<void> {
   await waitFor(
