@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import type { ClientTls } from "./client-tls.ts";
 
 /** Names and values alternately, duplicates kept. */
 export type RawHeaders = readonly string[];
@@ -19,6 +20,8 @@ export interface Exchange {
   readonly rawHeaders: RawHeaders;
   /** Address of the peer without an IPv4-in-IPv6 prefix. */
   readonly remoteAddress: string;
+  /** Absent: it came in the clear. */
+  readonly tls: ClientTls | undefined;
   /** False when the message says that it has no body. */
   readonly hasBody: boolean;
   /** The client wants to leave HTTP (`Upgrade: websocket`); then `takeOver` is there. */

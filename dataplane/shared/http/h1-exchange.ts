@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import type { ClientTls } from "./client-tls.ts";
 import { plainAddress, type Exchange, type RawHeaders } from "./exchange.ts";
 import { RequestBody } from "./request-body.ts";
 
 export interface H1Extras {
   /** True when no further request should come on this connection; asked when the answer begins. */
   readonly isLast: () => boolean;
+  readonly tls: ClientTls | undefined;
   readonly upgrade?: boolean;
   readonly head?: Buffer;
   /** The client waits for `100 Continue` before it sends the body. */
@@ -21,6 +23,7 @@ export class H1Exchange implements Exchange {
   readonly target: string;
   readonly authority: string;
   readonly remoteAddress: string;
+  readonly tls: ClientTls | undefined;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #extras: H1Extras;
@@ -34,6 +37,7 @@ export class H1Exchange implements Exchange {
     this.#req = req;
     this.#res = res;
     this.#extras = extras;
+    this.tls = extras.tls;
     this.upgrade = extras.upgrade === true;
     const { headers } = req;
     const length = headers["content-length"];

@@ -1,5 +1,6 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Readable } from "node:stream";
+import type { ClientTls } from "./client-tls.ts";
 import { plainAddress, type Exchange, type RawHeaders } from "./exchange.ts";
 import { RequestBody } from "./request-body.ts";
 
@@ -14,6 +15,7 @@ export class H2Exchange implements Exchange {
   readonly authority: string;
   readonly rawHeaders: RawHeaders;
   readonly remoteAddress: string;
+  readonly tls: ClientTls | undefined;
   readonly hasBody: boolean;
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
@@ -23,8 +25,15 @@ export class H2Exchange implements Exchange {
   #onGone: (() => void) | undefined;
   #onFinished: (() => void) | undefined;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: RawHeaders) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    flags: number,
+    rawHeaders: RawHeaders,
+    tls: ClientTls | undefined,
+  ) {
     this.#stream = stream;
+    this.tls = tls;
     this.#headers = headers;
     this.method = text(headers[":method"]) ?? "GET";
     this.target = text(headers[":path"]) ?? "/";

@@ -1,4 +1,6 @@
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import type { TLSSocket } from "node:tls";
+import { clientTlsOf, type ClientTls } from "./client-tls.ts";
 import type { Exchange } from "./exchange.ts";
 import { H2Exchange } from "./h2-exchange.ts";
 import type { ListenerLimits } from "./listener.ts";
@@ -9,7 +11,7 @@ export interface H2ServerOptions {
   readonly onExchange: (exchange: Exchange) => void;
 }
 
-/** A server of HTTP/2 without TLS that has no port of its own: connections come to it by its event `connection`. */
+/** A server of HTTP/2 that has no port of its own: connections, with TLS or without, come to it by its event `connection`. */
 export function makeH2Server({ limits, onSession, onExchange }: H2ServerOptions): Http2Server {
   const server = createServer({
     settings: {
@@ -19,7 +21,9 @@ export function makeH2Server({ limits, onSession, onExchange }: H2ServerOptions)
     },
     maxHeaderListPairs: 2_000,
   });
+  const secured = new WeakMap<object, ClientTls>();
   server.on("session", session => {
+    if (session.encrypted === true) secured.set(session, clientTlsOf(session.socket as TLSSocket));
     session.on("error", () => session.destroy());
     session.setTimeout(limits.keepAliveMs, () => session.close());
     onSession(session);
@@ -29,7 +33,9 @@ export function makeH2Server({ limits, onSession, onExchange }: H2ServerOptions)
       stream.respond({ ":status": 405 }, { endStream: true });
       return;
     }
-    onExchange(new H2Exchange(stream, headers, flags, rawHeaders));
+    const { session } = stream;
+    const tls = session === undefined ? undefined : secured.get(session);
+    onExchange(new H2Exchange(stream, headers, flags, rawHeaders, tls));
   });
   return server;
 }

@@ -2,8 +2,10 @@ import { createServer as createH1Server, ServerResponse, type IncomingMessage, t
 import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { clientTlsOf } from "./client-tls.ts";
 import type { Exchange } from "./exchange.ts";
 import { H1Exchange, type H1Extras } from "./h1-exchange.ts";
+import type { TlsFront } from "./tls-front.ts";
 
 /** Bounds of what a client may do before its request is understood. */
 export interface ListenerLimits {
@@ -29,6 +31,8 @@ export interface ListenerOptions {
   readonly port: number;
   readonly host?: string;
   readonly limits?: Partial<ListenerLimits>;
+  /** Absent: in the clear. Serves this listener alone. */
+  readonly tls?: TlsFront;
   /** Called for each request. Must answer, and must not throw. */
   readonly onExchange: (exchange: Exchange) => void;
 }
@@ -51,8 +55,8 @@ export interface Listener {
 const H2_PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /**
- * A port for HTTP/1.1, upgrades, and HTTP/2 without TLS by prior knowledge, told apart by the first bytes. Parsing is
- * strict (llhttp, nghttp2): conflicting lengths, bad field names and obsolete folding end in 400.
+ * A port for HTTP/1.1, upgrades, and HTTP/2. With TLS they are told apart by ALPN, without it (HTTP/2 by prior knowledge) by the
+ * first bytes. Parsing is strict (llhttp, nghttp2): conflicting lengths, bad field names and obsolete folding end in 400.
  */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...DEFAULT_LIMITS, ...options.limits };
@@ -63,8 +67,9 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   let closing: Promise<void> | undefined;
 
   const isLast = (): boolean => stage !== "open";
-  const plain: H1Extras = { isLast };
-  const expecting: H1Extras = { isLast, expectsContinue: true };
+  const plain: H1Extras = { isLast, tls: undefined };
+  /** Connections with TLS that speak HTTP/1. */
+  const secured = new WeakMap<Socket, { readonly extras: H1Extras; readonly isTrusted: () => boolean }>();
   const exchange = (made: Exchange): void => {
     active++;
     made.onFinished(() => active--);
@@ -78,6 +83,16 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     res.shouldKeepAlive = false;
     res.writeHead(501, { "content-length": "0" }).end();
     return false;
+  };
+
+  /** Undefined, and answered, on a connection that is no longer trusted: the client may ask again on another. */
+  const extrasOf = (req: IncomingMessage, res: ServerResponse): H1Extras | undefined => {
+    if (options.tls === undefined) return plain;
+    const connection = secured.get(req.socket);
+    if (connection?.isTrusted() === true) return connection.extras;
+    res.shouldKeepAlive = false;
+    res.writeHead(421, { "content-length": "0" }).end();
+    return undefined;
   };
 
   const h1: Server = createH1Server({
@@ -95,10 +110,13 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   });
   h1.maxHeadersCount = 0;
   h1.on("request", (req, res) => {
-    if (hasKnownCoding(req, res)) exchange(new H1Exchange(req, res, plain));
+    const extras = extrasOf(req, res);
+    if (extras !== undefined && hasKnownCoding(req, res)) exchange(new H1Exchange(req, res, extras));
   });
   h1.on("checkContinue", (req: IncomingMessage, res: ServerResponse) => {
-    if (hasKnownCoding(req, res)) exchange(new H1Exchange(req, res, expecting));
+    const extras = extrasOf(req, res);
+    if (extras !== undefined && hasKnownCoding(req, res))
+      exchange(new H1Exchange(req, res, { ...extras, expectsContinue: true }));
   });
   h1.on("connect", (_req, socket: Duplex) =>
     socket.end("HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\n\r\n"),
@@ -110,7 +128,9 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     // The server lets go of an upgraded connection: without these nobody would see it fail or end.
     socket.on("error", () => socket.destroy());
     res.on("finish", () => socket.end());
-    const made = new H1Exchange(req, res, { isLast, upgrade: true, head });
+    const extras = extrasOf(req, res);
+    if (extras === undefined) return;
+    const made = new H1Exchange(req, res, { ...extras, upgrade: true, head });
     active++;
     socket.once("close", () => active--);
     options.onExchange(made);
@@ -123,23 +143,43 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   };
   // HTTP/2 is loaded for the first who speaks it: that takes a while, which a program that starts in a hurry has not.
   let h2: Promise<Http2Server> | undefined;
-  const serveH2 = async (socket: Socket): Promise<void> => {
+  const serveH2 = async (socket: Socket, isTrusted: () => boolean = () => true): Promise<void> => {
     h2 ??= import("./h2-server.ts").then(({ makeH2Server }) =>
       makeH2Server({ limits, onSession, onExchange: exchange }),
     );
-    (await h2).emit("connection", socket);
+    // Who leaves meanwhile has left; without a listener the error would end the process.
+    const giveUp = (): void => void socket.destroy();
+    socket.once("error", giveUp);
+    const server = await h2;
+    socket.off("error", giveUp);
+    if (socket.destroyed) return;
+    if (isTrusted()) server.emit("connection", socket);
+    else socket.destroy();
   };
 
   // The HTTP/1 server owns the port; its own connection handler runs for what is not HTTP/2.
   const h1Connection = h1.listeners("connection") as ((socket: Socket) => void)[];
+  const serveH1 = (socket: Socket): void => {
+    for (const listener of h1Connection) listener.call(h1, socket);
+  };
   h1.removeAllListeners("connection");
   h1.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    tellApart(socket, limits.headersTimeoutMs, isH2 => {
-      if (isH2) void serveH2(socket);
-      else for (const listener of h1Connection) listener.call(h1, socket);
-    });
+    if (options.tls !== undefined) options.tls.accept(socket);
+    else tellApart(socket, limits.headersTimeoutMs, isH2 => (isH2 ? void serveH2(socket) : serveH1(socket)));
+  });
+  options.tls?.attach({
+    onSecure: ({ socket, isH2, isTrusted }) => {
+      if (isH2) return void serveH2(socket, isTrusted);
+      const extras: H1Extras = { isLast: () => isLast() || !isTrusted(), tls: clientTlsOf(socket) };
+      secured.set(socket, { extras, isTrusted });
+      serveH1(socket);
+    },
+    onDistrust: () => {
+      h1.closeIdleConnections();
+      for (const session of sessions) session.close();
+    },
   });
 
   await new Promise<void>((resolve, reject) => {

@@ -21,6 +21,8 @@ export interface TunnelOptions {
   readonly addResponseHeaders?: RawHeaders;
 }
 
+const MOST_LISTENERS = 20;
+
 /** How a request to leave HTTP ended. */
 export interface TunnelResult {
   /** 101 when the upstream agreed, else what it answered instead. */
@@ -91,6 +93,8 @@ export function tunnel(exchange: Exchange, request: RelayedRequest, options: Tun
     upstream.write(client.head);
     const before = client.socket.bytesWritten;
     options.onUpgraded?.();
+    // With TLS its own and those of two pipelines are more than Node takes for no leak.
+    client.socket.setMaxListeners(MOST_LISTENERS);
     // An end by error is an end: neither side can be told more than that.
     void Promise.allSettled([pipeline(client.socket, upstream), pipeline(upstream, client.socket)]).then(() =>
       resolve({ status: 101, responseBytes: client.socket.bytesWritten - before }),

@@ -1,4 +1,5 @@
 import { connect, type ClientHttp2Session, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
+import type { ConnectionOptions } from "node:tls";
 
 export interface H2Answer {
   readonly status: number;
@@ -8,12 +9,12 @@ export interface H2Answer {
   readonly body: string;
 }
 
-/** A client for HTTP/2 without TLS by prior knowledge; close it after use. */
+/** A client for HTTP/2, with TLS where its options are given, else by prior knowledge; close it after use. */
 export class H2Client {
   readonly session: ClientHttp2Session;
 
-  constructor(port: number) {
-    this.session = connect(`http://127.0.0.1:${port}`);
+  constructor(port: number, tls?: ConnectionOptions) {
+    this.session = tls === undefined ? connect(`http://127.0.0.1:${port}`) : connect(`https://127.0.0.1:${port}`, tls);
   }
 
   request(headers: OutgoingHttpHeaders, body?: string): Promise<H2Answer> {

@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
 
 /** A bare connection: sends exactly what it is told and gathers what comes back. */
 export class RawClient {
@@ -26,6 +27,14 @@ export class RawClient {
   static open(port: number): Promise<RawClient> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, "127.0.0.1", () => resolve(new RawClient(socket)));
+      socket.once("error", reject);
+    });
+  }
+
+  /** With TLS; rejects when the handshake fails on this side. */
+  static openTls(port: number, options: ConnectionOptions): Promise<RawClient> {
+    return new Promise((resolve, reject) => {
+      const socket = connectTls({ ...options, port, host: "127.0.0.1" }, () => resolve(new RawClient(socket)));
       socket.once("error", reject);
     });
   }
