@@ -34,6 +34,12 @@ export const FlowControlViewSchema = z.looseObject({
   dangling: z.array(z.looseObject({ schema: z.string(), level: z.string() })),
   /** Levels that cannot work. */
   broken: z.array(z.looseObject({ level: z.string(), problem: z.string() })),
+  /** Queues for seats in which somebody waits, or whose requests run. */
+  queues: z.array(z.looseObject({ level: z.string(), index: count(), waiting: count(), executing: count() })),
+  /** Who has waited longest for a seat, at most ten. */
+  longestWaiting: z.array(
+    z.looseObject({ level: z.string(), schema: z.string(), flow: z.string(), queue: count(), waitedMs: z.number() }),
+  ),
 });
 export type FlowControlView = z.infer<typeof FlowControlViewSchema>;
 
@@ -54,7 +60,3 @@ export type RevisionsView = z.infer<typeof RevisionsViewSchema>;
 
 export const FLOW_CONTROL_VIEW_PATH = "/debug/flow-control";
 export const REVISIONS_VIEW_PATH = "/debug/revisions";
-
-/** Tables at upstream's paths: a head and rows, cells apart by `, `, texts with odd characters as JSON strings. */
-export const DUMP_QUEUES_PATH = "/debug/api_priority_and_fairness/dump_queues";
-export const DUMP_REQUESTS_PATH = "/debug/api_priority_and_fairness/dump_requests";

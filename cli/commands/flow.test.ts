@@ -7,7 +7,7 @@ import {
 } from "../../core/flowcontrol/bootstrap.ts";
 import { hashFlow } from "../../core/flowcontrol/flow-hash.ts";
 import { Dealer } from "../../core/flowcontrol/shuffle-sharding.ts";
-import { parseDump } from "../flow/dump-table.ts";
+import type { GatewayStates } from "../flow/gateways.ts";
 import { findTarget } from "../flow/find-target.ts";
 import type { FlowExplanation } from "../flow/explain-flow.ts";
 import { attributesOf, identityOf, splitAddress } from "../flow/request.ts";
@@ -78,11 +78,7 @@ const PODS = "/api/v1/namespaces/fairway-system/pods";
 const ofPod = (name: string, path: string): string => `${PODS}/${name}:9090/proxy${path}`;
 const HAND = new Dealer(128, 6).deal(hashFlow("gold", "alice"));
 
-/** A dump as a gateway writes it. */
-const text = (content: string): Refusal => new Refusal(200, content);
-
 function gateway(name: string, waiting: number): Record<string, object> {
-  const dump = "/debug/api_priority_and_fairness";
   return {
     [ofPod(name, "/debug/flow-control")]: {
       levels: [
@@ -90,6 +86,10 @@ function gateway(name: string, waiting: number): Record<string, object> {
       ],
       dangling: [],
       broken: [],
+      queues: [{ level: "workload-high", index: HAND[0], waiting, executing: 1 }],
+      longestWaiting: [
+        { level: "workload-high", schema: "gold", flow: "o'neil, ann", queue: HAND[0], waitedMs: waiting * 100 },
+      ],
     },
     [ofPod(name, "/debug/revisions")]: {
       "shop/cart-00002": {
@@ -100,13 +100,6 @@ function gateway(name: string, waiting: number): Record<string, object> {
       },
       "shop/idle-00001": { places: "unlimited", inFlight: 0, waiting: 0 },
     },
-    [ofPod(name, `${dump}/dump_queues`)]: text(
-      `PriorityLevelName, Index, PendingRequests, ExecutingRequests\nworkload-high, ${HAND[0]}, ${waiting}, 1\n`,
-    ),
-    [ofPod(name, `${dump}/dump_requests`)]: text(
-      "PriorityLevelName, FlowSchemaName, QueueIndex, RequestIndexInQueue, FlowDistinguisher, WaitedMs\n" +
-        `workload-high, gold, ${HAND[0]}, 0, "o'neil, ann", ${waiting * 100}\n`,
-    ),
   };
 }
 
@@ -251,21 +244,13 @@ describe("fairway flow top", () => {
 
   it("gives the gateways' answers as JSON", async () => {
     const { stdout } = await flow(["top", "-o", "json"]);
-    const { states } = JSON.parse(stdout) as { states: { gateway: string; requests: unknown[] }[] };
+    const { states } = JSON.parse(stdout) as GatewayStates;
     expect(states.map(({ gateway: name }) => name)).toEqual(["gw-a", "gw-b"]);
-    expect(states[0]!.requests).toHaveLength(1);
+    expect(states[0]!.flowControl.longestWaiting).toHaveLength(1);
   });
 });
 
 describe("parts of it", () => {
-  it("parses dumps with commas and quotes in texts", () => {
-    expect(parseDump('A, B\nx, "a, \\"b"\ny, ""\n\n')).toEqual([
-      { A: "x", B: 'a, "b' },
-      { A: "y", B: "" },
-    ]);
-    expect(parseDump("")).toEqual([]);
-  });
-
   it("gives users the groups that authentication gives them", () => {
     expect(identityOf({ user: "system:serviceaccount:ns:bot", groups: [] }).groups).toEqual([
       "system:serviceaccounts",

@@ -149,10 +149,12 @@ export function explainFlow(
   };
 }
 
-function levelNow({ gateway, flowControl, queues }: GatewayState, name: string, hand: readonly number[]): LevelNow[] {
+function levelNow({ gateway, flowControl }: GatewayState, name: string, hand: readonly number[]): LevelNow[] {
   const level = flowControl.levels.find(candidate => candidate.name === name);
   if (level === undefined) return [];
-  const lengths = new Map(queues.filter(queue => queue.level === name).map(queue => [queue.index, queue.waiting]));
+  const lengths = new Map(
+    flowControl.queues.filter(queue => queue.level === name).map(queue => [queue.index, queue.waiting]),
+  );
   const dealt = hand.map(index => ({ index, waiting: lengths.get(index) ?? 0 }));
   const shortest = dealt.reduce<LevelNow["queue"]>(
     (best, queue) => (best === undefined || queue.waiting < best.waiting ? queue : best),

@@ -1,7 +1,5 @@
 import { z } from "zod";
 import {
-  DUMP_QUEUES_PATH,
-  DUMP_REQUESTS_PATH,
   FLOW_CONTROL_VIEW_PATH,
   FlowControlViewSchema,
   REVISIONS_VIEW_PATH,
@@ -12,35 +10,14 @@ import {
 import { ADMIN_PORT } from "../../api/wire/why.ts";
 import { LABEL } from "../../api/labels.ts";
 import { CliError } from "../cli-error.ts";
-import type { ApiAnswer, ClusterApi } from "../cluster/cluster-api.ts";
-import { getFromPod, listObjects, parsePodAnswer, refused } from "../cluster/objects.ts";
-import { parseDump } from "./dump-table.ts";
-
-/** One queue of a level at one gateway. */
-export interface QueueView {
-  readonly level: string;
-  readonly index: number;
-  readonly waiting: number;
-  readonly executing: number;
-}
-
-/** One request that waits for its seat. */
-export interface WaitingRequest {
-  readonly gateway: string;
-  readonly level: string;
-  readonly schema: string;
-  readonly flow: string;
-  readonly queue: string;
-  readonly waitedMs: number;
-}
+import type { ClusterApi } from "../cluster/cluster-api.ts";
+import { getFromPod, listObjects, parsePodAnswer } from "../cluster/objects.ts";
 
 /** One gateway at one moment. */
 export interface GatewayState {
   readonly gateway: string;
   readonly flowControl: FlowControlView;
   readonly revisions: RevisionsView;
-  readonly queues: readonly QueueView[];
-  readonly requests: readonly WaitingRequest[];
 }
 
 /** What the gateways answered, and what is wrong with those that did not. */
@@ -83,36 +60,14 @@ export async function readGateways(api: ClusterApi, systemNamespace: string): Pr
 
 async function readGateway(api: ClusterApi, namespace: string, name: string): Promise<GatewayState> {
   const get = (path: string) => getFromPod(api, { namespace, name, port: ADMIN_PORT }, path);
-  const [flowControl, revisions, queues, requests] = await Promise.all([
-    get(FLOW_CONTROL_VIEW_PATH),
-    get(REVISIONS_VIEW_PATH),
-    get(DUMP_QUEUES_PATH),
-    get(DUMP_REQUESTS_PATH),
-  ]);
+  const [flowControl, revisions] = await Promise.all([get(FLOW_CONTROL_VIEW_PATH), get(REVISIONS_VIEW_PATH)]);
   const what = `gateway ${name}`;
   if (flowControl.status === 404) {
     throw new CliError("unavailable", `${what}: its flow control is off, or it is of an older version`);
   }
-  for (const dump of [queues, requests]) if (dump.status !== 200) throw refused(dump, what);
   return {
     gateway: name,
     flowControl: parsePodAnswer(flowControl, FlowControlViewSchema, what),
     revisions: parsePodAnswer(revisions, RevisionsViewSchema, what),
-    queues: parseDump(textOf(queues)).map(row => ({
-      level: row["PriorityLevelName"] ?? "",
-      index: Number(row["Index"]),
-      waiting: Number(row["PendingRequests"]),
-      executing: Number(row["ExecutingRequests"]),
-    })),
-    requests: parseDump(textOf(requests)).map(row => ({
-      gateway: name,
-      level: row["PriorityLevelName"] ?? "",
-      schema: row["FlowSchemaName"] ?? "",
-      flow: row["FlowDistinguisher"] ?? "",
-      queue: row["QueueIndex"] ?? "",
-      waitedMs: Number(row["WaitedMs"]),
-    })),
   };
 }
-
-const textOf = ({ body }: ApiAnswer): string => (typeof body === "string" ? body : "");

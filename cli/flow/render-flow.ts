@@ -2,7 +2,7 @@ import { formatMs, formatNumber } from "../render/format.ts";
 import { renderTable } from "../render/table.ts";
 import type { Terminal } from "../terminal.ts";
 import type { FlowExplanation } from "./explain-flow.ts";
-import type { GatewayStates, WaitingRequest } from "./gateways.ts";
+import type { GatewayStates } from "./gateways.ts";
 import type { AskedRequest } from "./request.ts";
 
 const right = (head: string) => ({ head, align: "right" }) as const;
@@ -142,7 +142,7 @@ export function renderTop(
   text += section(terminal, "revisions");
   text += revisions(states);
   text += section(terminal, "waiting longest for a seat");
-  text += waiting(states.flatMap(({ requests }) => requests));
+  text += waiting(states);
   return text;
 }
 
@@ -222,12 +222,16 @@ function revisions(states: GatewayStates["states"]): string {
   return busy.length > shown.length ? `${table}... and ${busy.length - shown.length} more\n` : table;
 }
 
-function waiting(requests: readonly WaitingRequest[]): string {
+function waiting(states: GatewayStates["states"]): string {
+  const requests = states.flatMap(({ gateway, flowControl }) =>
+    flowControl.longestWaiting.map(request => ({ gateway, ...request })),
+  );
   if (requests.length === 0) return "nobody waits\n";
   const shown = requests.toSorted((a, b) => b.waitedMs - a.waitedMs).slice(0, MOST_REQUESTS);
   const table = renderTable(
     [right("waited"), { head: "level" }, { head: "schema" }, { head: "flow" }, right("queue"), { head: "gateway" }],
-    shown.map(one => [formatMs(one.waitedMs), one.level, one.schema, one.flow, one.queue, one.gateway]),
+    shown.map(one => [formatMs(one.waitedMs), one.level, one.schema, one.flow, String(one.queue), one.gateway]),
   );
-  return requests.length > shown.length ? `${table}... and ${requests.length - shown.length} more\n` : table;
+  const all = states.flatMap(({ flowControl }) => flowControl.levels).reduce((sum, level) => sum + level.waiting, 0);
+  return all > shown.length ? `${table}... and ${all - shown.length} more\n` : table;
 }

@@ -42,6 +42,7 @@ import { Dealer, ShuffleShardingError } from "./shuffle-sharding.ts";
 
 /** Where a request belongs. Stays usable when the configuration changes before `start`. */
 export interface Classification {
+  readonly request: RequestAttributes;
   readonly schema: FlowSchemaObject;
   readonly level: PriorityLevelObject;
   /** User or namespace; empty if the schema makes one flow of all. */
@@ -75,6 +76,8 @@ export interface FlowTicket<T> {
   readonly startedMs: number;
   /** When it stops waiting in vain. */
   readonly deadlineMs: number;
+  /** How many waited in its queue when it had joined it, itself included; 0 without a queue. */
+  readonly queueLength: number;
 }
 
 export type FlowRejection = SeatRejection | "time-out";
@@ -114,6 +117,8 @@ export interface LevelStatus {
   readonly limits: SeatLimits;
   readonly currentLimit: number;
   readonly demand: DemandStats;
+  /** Seats that the last adjustment aimed at; undefined for an exempt level. */
+  readonly targetSeats: number | undefined;
   readonly waiting: number;
   readonly seatsWaiting: number;
   readonly executing: number;
@@ -163,6 +168,10 @@ class Ticket<T> implements FlowTicket<T> {
   get startedMs(): number {
     return this.seat.startedMs;
   }
+
+  get queueLength(): number {
+    return this.seat.queueLength;
+  }
 }
 
 interface Level<T> {
@@ -174,6 +183,7 @@ interface Level<T> {
   /** Seats that one request may take at most. */
   maxSeats: number;
   demand: DemandStats;
+  targetSeats: number | undefined;
   readonly counts: FlowCounts;
   readonly integrator: DemandIntegrator;
   /** Made at the end of the first configuration that has the level. */
@@ -193,6 +203,7 @@ export class FlowController<T> {
   #levels = new Map<string, Level<T>>();
   #classifier = new Classifier([]);
   #nextAdjustmentMs: number;
+  #fairFraction = 0;
   readonly #retryAfter = new RetryAfterTracker();
   readonly #deadlines = new IndexedHeap<Ticket<T>>((a, b) => a.deadlineMs < b.deadlineMs);
   /** By schema, then flow. */
@@ -221,6 +232,16 @@ export class FlowController<T> {
     this.#schemaObjects = schemas;
     this.#totalSeats = totalSeats;
     return this.#digest(nowMs);
+  }
+
+  /** The schemas in use, in the order they are tried; those that dangle are not among them. */
+  get schemas(): readonly FlowSchemaObject[] {
+    return this.#classifier.schemas;
+  }
+
+  /** Seats over target that the last adjustment gave to levels within their bounds; 0 when there was nothing to divide. */
+  get fairFraction(): number {
+    return this.#fairFraction;
   }
 
   /** Which schema, level and flow a request belongs to. A few microseconds at most, whatever the number of schemas. */
@@ -311,6 +332,7 @@ export class FlowController<T> {
         limits: level.limits,
         currentLimit: level.currentLimit,
         demand: level.demand,
+        targetSeats: level.targetSeats,
         waiting: queueSet.waiting,
         seatsWaiting: queueSet.seatsWaiting,
         executing: queueSet.executing,
@@ -340,11 +362,11 @@ export class FlowController<T> {
   #classificationOf(schema: FlowSchemaObject, request: RequestAttributes): Classification {
     const level = this.#levels.get(schema.spec.priorityLevelConfiguration.name)!;
     const { object, queuing, maxSeats } = level;
-    if (queuing.kind === "exempt") return { schema, level: object, flow: "", hash: NO_FLOW, maxSeats };
+    if (queuing.kind === "exempt") return { request, schema, level: object, flow: "", hash: NO_FLOW, maxSeats };
     const method = schema.spec.distinguisherMethod?.type;
     const flow =
       method === "ByUser" ? request.user : method === "ByNamespace" ? (request.resource?.namespace ?? "") : "";
-    return { schema, level: object, flow, hash: this.#hashOf(schema.name, flow), maxSeats };
+    return { request, schema, level: object, flow, hash: this.#hashOf(schema.name, flow), maxSeats };
   }
 
   #hashOf(schema: string, flow: string): FlowHash {
@@ -448,7 +470,7 @@ export class FlowController<T> {
   #adjust(nowMs: number): void {
     const levels = [...this.#levels.values()];
     for (const level of levels) level.demand = observeDemand(level.demand, level.integrator.reset(nowMs));
-    const { current } = adjustLimits(
+    const { current, targets, fairFraction } = adjustLimits(
       levels.map(({ queuing, limits, demand, currentLimit }) => ({
         exempt: queuing.kind === "exempt",
         limits,
@@ -456,8 +478,10 @@ export class FlowController<T> {
         current: currentLimit,
       })),
     );
+    this.#fairFraction = fairFraction;
     for (const [i, level] of levels.entries()) {
       level.currentLimit = current[i]!;
+      level.targetSeats = targets[i];
       if (level.queueSet !== undefined) level.queueSet.configure(level.queuing, level.currentLimit, nowMs);
       else {
         const hooks = {
@@ -479,6 +503,7 @@ function newLevel<T>(object: PriorityLevelObject, queuing: QueuingConfig, nowMs:
     currentLimit: 0,
     maxSeats: MAX_SEATS_ANYWHERE,
     demand: NO_DEMAND,
+    targetSeats: undefined,
     counts: { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 },
     integrator: new DemandIntegrator(nowMs),
     queueSet: undefined,

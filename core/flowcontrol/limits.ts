@@ -69,6 +69,8 @@ export interface BorrowingLevel {
 export interface Adjustment {
   /** New current limits, in the order of the levels. */
   readonly current: readonly number[];
+  /** Seats that each level is to have if there are enough for all; undefined for an exempt one, which takes what it uses. */
+  readonly targets: readonly (number | undefined)[];
   /** Seats over smoothed demand that unbounded levels get; 0 when there is nothing to divide. */
   readonly fairFraction: number;
   /** Set when the limits could not be derived and the old ones stay. */
@@ -82,6 +84,8 @@ export interface Adjustment {
 export function adjustLimits(levels: readonly BorrowingLevel[]): Adjustment {
   const nominalSum = levels.reduce((sum, { limits }) => sum + limits.nominal, 0);
   const lowest = levels.map(lowestLimit);
+  const targetOf = (demand: DemandStats, i: number): number => Math.max(lowest[i]!, demand.smoothed);
+  const targets = levels.map(({ exempt, demand }, i) => (exempt ? undefined : targetOf(demand, i)));
   let remaining = nominalSum;
   let minSum = 0;
   let lowestSum = 0;
@@ -95,27 +99,25 @@ export function adjustLimits(levels: readonly BorrowingLevel[]): Adjustment {
   const perLevel = (limited: (level: BorrowingLevel, i: number) => number): number[] =>
     levels.map((level, i) => (level.exempt ? lowest[i]! : limited(level, i)));
 
-  if (remaining <= minSum) return { current: perLevel(({ limits }) => limits.min), fairFraction: 0 };
+  if (remaining <= minSum) return { current: perLevel(({ limits }) => limits.min), targets, fairFraction: 0 };
   if (remaining <= lowestSum) {
     const fraction = (remaining - minSum) / (lowestSum - minSum);
     const current = perLevel(({ limits }, i) => limits.min + Math.round((lowest[i]! - limits.min) * fraction));
-    return { current, fairFraction: 0 };
+    return { current, targets, fairFraction: 0 };
   }
-  const limited = levels.flatMap((level, i) => (level.exempt ? [] : [{ level, lowerBound: lowest[i]! }]));
+  const limited = levels.flatMap((level, i) =>
+    level.exempt ? [] : [{ level, lowerBound: lowest[i]!, target: targetOf(level.demand, i) }],
+  );
   const allocation = allocateSeats(
     nominalSum,
-    limited.map(({ level, lowerBound }) => ({
-      lowerBound,
-      upperBound: level.limits.max,
-      target: Math.max(lowerBound, level.demand.smoothed),
-    })),
+    limited.map(({ level, lowerBound, target }) => ({ lowerBound, upperBound: level.limits.max, target })),
   );
   if (!allocation.ok) {
-    return { current: perLevel(({ current }) => current), fairFraction: 0, problem: allocation.problem };
+    return { current: perLevel(({ current }) => current), targets, fairFraction: 0, problem: allocation.problem };
   }
   let next = 0;
   const current = perLevel(() => Math.round(allocation.seats[next++]!));
-  return { current, fairFraction: allocation.fairProportion };
+  return { current, targets, fairFraction: allocation.fairProportion };
 }
 
 function lowestLimit({ exempt, limits, demand }: BorrowingLevel): number {

@@ -57,6 +57,8 @@ export interface SeatTicket<T> {
   readonly startedMs: number;
   /** Seats taken from dispatch on. */
   readonly maxSeats: number;
+  /** How many waited in its queue when it had joined it, itself included; 0 without a queue. */
+  readonly queueLength: number;
 }
 
 export type SeatRejection = "concurrency-limit" | "queue-full";
@@ -78,6 +80,9 @@ export interface QueueSnapshot<T> {
   readonly seatsInUse: number;
   /** In seat-seconds. */
   readonly nextDispatchR: number;
+  /** Seats that those who wait ask for to begin with, and at most. */
+  readonly waitingInitialSeats: number;
+  readonly waitingMaxSeats: number;
   /** Work that those who wait are expected to be, in seat-seconds. */
   readonly waitingWork: number;
 }
@@ -97,6 +102,7 @@ class Ticket<T> implements SeatTicket<T> {
   older: Ticket<T> | undefined;
   newer: Ticket<T> | undefined;
   arrivalR = 0;
+  queueLength = 0;
   initialSeats: number;
   maxSeats: number;
   finalSeats: number;
@@ -336,13 +342,18 @@ export class QueueSet<T> {
   /** What is in the queues now, for people. Costs O(requests). */
   snapshot(): { readonly queues: readonly QueueSnapshot<T>[]; readonly unqueued: readonly SeatTicket<T>[] } {
     return {
-      queues: this.#queues.map(queue => ({
-        waiting: queue.waiting.toArray(),
-        executing: queue.executing.toArray(),
-        seatsInUse: queue.seatsInUse,
-        nextDispatchR: queue.nextDispatchR / SEAT_SECONDS_SCALE,
-        waitingWork: queue.waitingWork / SEAT_SECONDS_SCALE,
-      })),
+      queues: this.#queues.map(queue => {
+        const waiting = queue.waiting.toArray();
+        return {
+          waiting,
+          executing: queue.executing.toArray(),
+          seatsInUse: queue.seatsInUse,
+          nextDispatchR: queue.nextDispatchR / SEAT_SECONDS_SCALE,
+          waitingInitialSeats: waiting.reduce((sum, { initialSeats }) => sum + initialSeats, 0),
+          waitingMaxSeats: waiting.reduce((sum, { maxSeats }) => sum + maxSeats, 0),
+          waitingWork: queue.waitingWork / SEAT_SECONDS_SCALE,
+        };
+      }),
       unqueued: this.#unqueued.toArray(),
     };
   }
@@ -428,6 +439,7 @@ export class QueueSet<T> {
       this.#activeQueues++;
     }
     queue.waiting.append(ticket);
+    ticket.queueLength = queue.waiting.length;
     queue.waitingWork += ticket.totalWork;
     this.#waiting++;
     this.#seatsWaiting += ticket.maxSeats;

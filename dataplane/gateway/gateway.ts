@@ -12,7 +12,7 @@ import { createAccessLog, noAccessLog } from "./chain/access-log.ts";
 import { createChain } from "./chain/chain.ts";
 import type { GatewayConfig } from "./config.ts";
 import { debugRevisions, debugRoutes } from "./debug.ts";
-import { DUMP_PATHS, dumpLevels, dumpQueues, dumpRequests } from "./flow-control/dumps.ts";
+import { dumpPages } from "./flow-control/dumps.ts";
 import { FlowControl } from "./flow-control/flow-control.ts";
 import { flowMetrics } from "./flow-control/flow-metrics.ts";
 import { flowControlViews } from "./flow-control/flow-views.ts";
@@ -105,7 +105,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         clock,
         totalSeats: config.totalSeats,
         debug: config.flowControlDebug,
-        observer: flowMetrics(registry, () => flowControl?.status() ?? []),
+        observer: flowMetrics(registry, () => flowControl),
         onLevels: (levels, { dangling, broken }) => {
           placeLevels = levels;
           for (const backend of revisions.all()) backend.levelsChanged();
@@ -176,17 +176,15 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     json: {
       "/debug/routes": () => debugRoutes(table),
       "/debug/revisions": () => debugRevisions(revisions.all()),
-      ...(flowControl === undefined ? {} : flowControlViews(flowControl, host => table.find("internal", host))),
+      ...(flowControl === undefined
+        ? {}
+        : flowControlViews(
+            flowControl,
+            host => table.find("internal", host),
+            () => clock.nowMs(),
+          )),
     },
-    ...(flowControl === undefined
-      ? {}
-      : {
-          text: {
-            [DUMP_PATHS.levels]: () => dumpLevels(flowControl),
-            [DUMP_PATHS.queues]: () => dumpQueues(flowControl),
-            [DUMP_PATHS.requests]: () => dumpRequests(flowControl, clock.nowMs()),
-          },
-        }),
+    ...(flowControl === undefined ? {} : { text: dumpPages(flowControl, () => clock.wallMs() - clock.nowMs()) }),
   });
 
   const collections = [...view.collections, ...(flowControl === undefined ? [] : flowControlObjects(flowControl))];

@@ -14,7 +14,7 @@ export interface AdminServerOptions {
   /** More `GET` paths, each answered with the JSON of what it returns. */
   readonly json?: Readonly<Record<string, (query: URLSearchParams) => unknown>>;
   /** The same as text. */
-  readonly text?: Readonly<Record<string, () => string>>;
+  readonly text?: Readonly<Record<string, (query: URLSearchParams) => string>>;
 }
 
 export interface AdminServer {
@@ -62,11 +62,12 @@ async function answer(req: IncomingMessage, res: ServerResponse, options: AdminS
       return state(res, options.unready());
     default: {
       const page = options.text?.[url.pathname];
-      if (page !== undefined) return text(res, 200, page());
+      if (page !== undefined) return text(res, 200, page(url.searchParams));
       const view = options.json?.[url.pathname];
       if (view === undefined) return text(res, 404, "not found");
+      const body = JSON.stringify(view(url.searchParams), undefined, 2);
       res.writeHead(200, { "content-type": "application/json" });
-      res.end(JSON.stringify(view(url.searchParams), undefined, 2) + "\n");
+      res.end(`${body}\n`);
     }
   }
 }

@@ -9,6 +9,7 @@ import {
   type LevelStatus,
 } from "../../../core/flowcontrol/flow-controller.ts";
 import { sharesOf } from "../../../core/flowcontrol/limits.ts";
+import type { FlowSchemaObject } from "../../../core/flowcontrol/objects.ts";
 import type { PlaceLevel } from "../../../core/flowcontrol/place-queue.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { ClientGoneError } from "../../shared/http/relay.ts";
@@ -21,10 +22,27 @@ export interface Seat {
   release(): void;
 }
 
-/** What became of a request at its level: for metrics. */
+/** Why a request got no seat; `cancelled`: its client left. */
+export type SeatRefusal = FlowRejection | "cancelled";
+
+/** Hears what becomes of the requests of one schema at its level: for metrics. */
+export interface FlowObserver {
+  /** One comes that is so wide. */
+  arrived(seats: number): void;
+  /** It is in a queue, with so many that wait. */
+  joined(queueLength: number): void;
+  waits(seats: number): void;
+  /** It waits no longer, however that ended. */
+  waited(seats: number): void;
+  dispatched(seats: number, waitedMs: number): void;
+  refused(reason: SeatRefusal, waitedMs: number): void;
+  finished(seats: number, executedMs: number): void;
+}
+
 export interface FlowControlObserver {
-  dispatched(classification: Classification, waitedMs: number): void;
-  rejected(classification: Classification, reason: FlowRejection | "cancelled", waitedMs: number): void;
+  of(classification: Classification): FlowObserver;
+  /** Only these schemas are tried from now on; requests of others may still wait and run. */
+  configured(schemas: readonly FlowSchemaObject[]): void;
 }
 
 export interface FlowControlOptions {
@@ -54,16 +72,8 @@ const MAX_SEAT_WAIT_MS = 15_000;
 
 const CHANGE_DELAY_MS = 10;
 
-/** Requests of a level since the start. */
-export interface Counts {
-  dispatched: number;
-  rejected: number;
-  timedOut: number;
-  cancelled: number;
-}
-
 interface Waiting {
-  readonly client: WaitingClient;
+  readonly observer: FlowObserver;
   resolve: (() => void) | undefined;
   reject: ((error: Error) => void) | undefined;
 }
@@ -79,7 +89,6 @@ export class FlowControl {
   readonly #levels = new Map<string, PriorityLevelConfiguration>();
   readonly #schemas = new Map<string, FlowSchema>();
   readonly #fields = new WeakMap<object, RawHeaders>();
-  readonly #counts = new Map<string, Counts>();
   #pending: Timer | undefined;
   #timer: { readonly timer: Timer; readonly dueMs: number } | undefined;
   #report: ConfigurationReport = { dangling: [], broken: [] };
@@ -163,24 +172,35 @@ export class FlowControl {
   acquire(client: WaitingClient, classification: Classification, width: number, requestMs = 0): Seat | Promise<Seat> {
     const { clock } = this.#options;
     const startMs = clock.nowMs();
-    const waiting: Waiting = { client, resolve: undefined, reject: undefined };
+    const seats = Math.max(1, Math.min(width, classification.maxSeats));
+    const observer = this.#options.observer.of(classification);
+    observer.arrived(seats);
+    const waiting: Waiting = { observer, resolve: undefined, reject: undefined };
     const maxWaitMs = requestMs > 0 ? Math.min(MAX_SEAT_WAIT_MS, requestMs / 4) : MAX_SEAT_WAIT_MS;
-    const result = this.#controller.start({ classification, seats: width, maxWaitMs, payload: waiting }, startMs);
+    const result = this.#controller.start({ classification, seats, maxWaitMs, payload: waiting }, startMs);
     if (result.kind === "rejected") {
-      this.#refused(classification, result.reason, 0);
+      observer.refused(result.reason, 0);
       throw new SeatRejectedError(classification.level.name, result.reason, result.retryAfterS);
     }
     const { ticket } = result;
-    const seat: Seat = { release: () => void this.#controller.finish(ticket, clock.nowMs()) };
+    if (ticket.queueLength > 0) observer.joined(ticket.queueLength);
+    const seat: Seat = {
+      release: () => {
+        const nowMs = clock.nowMs();
+        if (this.#controller.finish(ticket, nowMs)) observer.finished(seats, nowMs - ticket.startedMs);
+      },
+    };
     if (result.kind === "execute") {
-      this.#dispatched(classification, 0);
+      observer.dispatched(seats, 0);
       return seat;
     }
+    observer.waits(seats);
     this.#arm();
     return new Promise<Seat>((resolve, reject) => {
       waiting.resolve = () => {
         client.onGone(undefined);
-        this.#dispatched(classification, clock.nowMs() - startMs);
+        observer.waited(seats);
+        observer.dispatched(seats, ticket.startedMs - startMs);
         resolve(seat);
       };
       waiting.reject = error => {
@@ -190,7 +210,8 @@ export class FlowControl {
       client.onGone(() => {
         const nowMs = clock.nowMs();
         if (!this.#controller.cancel(ticket, nowMs)) return;
-        this.#refused(classification, "cancelled", nowMs - startMs);
+        observer.waited(seats);
+        observer.refused("cancelled", nowMs - startMs);
         reject(new ClientGoneError());
       });
     });
@@ -219,13 +240,9 @@ export class FlowControl {
     return this.#controller.dump();
   }
 
-  countsOf(level: string): Readonly<Counts> {
-    let counts = this.#counts.get(level);
-    if (counts === undefined) {
-      counts = { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 };
-      this.#counts.set(level, counts);
-    }
-    return counts;
+  /** Of upstream's `seat_fair_frac`: what the last adjustment gave over the levels' targets. */
+  get fairFraction(): number {
+    return this.#controller.fairFraction;
   }
 
   stop(): void {
@@ -249,6 +266,7 @@ export class FlowControl {
       spec,
     }));
     this.#report = this.#controller.configure(levels, schemas, this.#options.clock.nowMs());
+    this.#options.observer.configured(this.#controller.schemas);
     const places = new Map<string, PlaceLevel>();
     for (const { level } of this.#controller.status())
       places.set(
@@ -265,8 +283,9 @@ export class FlowControl {
   }
 
   #expired(ticket: Ticket, retryAfterS: number): void {
-    const { classification, payload, arrivedMs } = ticket;
-    this.#refused(classification, "time-out", this.#options.clock.nowMs() - arrivedMs);
+    const { classification, payload, seats, arrivedMs } = ticket;
+    payload.observer.waited(seats);
+    payload.observer.refused("time-out", this.#options.clock.nowMs() - arrivedMs);
     payload.reject?.(new SeatRejectedError(classification.level.name, "time-out", retryAfterS));
   }
 
@@ -277,19 +296,6 @@ export class FlowControl {
     if (this.#timer !== undefined && this.#timer.dueMs <= dueMs) return;
     if (this.#timer !== undefined) clock.cancel(this.#timer.timer);
     this.#timer = { dueMs, timer: clock.after(Math.max(0, dueMs - clock.nowMs()), this.#tick) };
-  }
-
-  #dispatched(classification: Classification, waitedMs: number): void {
-    (this.countsOf(classification.level.name) as Counts).dispatched++;
-    this.#options.observer.dispatched(classification, waitedMs);
-  }
-
-  #refused(classification: Classification, reason: FlowRejection | "cancelled", waitedMs: number): void {
-    const counts = this.countsOf(classification.level.name) as Counts;
-    if (reason === "time-out") counts.timedOut++;
-    else if (reason === "cancelled") counts.cancelled++;
-    else counts.rejected++;
-    this.#options.observer.rejected(classification, reason, waitedMs);
   }
 
   readonly #tick = (): void => {

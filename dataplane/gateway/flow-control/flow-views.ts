@@ -1,3 +1,4 @@
+import type { FlowControlView } from "../../../api/wire/flow.ts";
 import type { RouteTarget } from "../routing/compiled-route.ts";
 import type { FlowControl } from "./flow-control.ts";
 import { ANONYMOUS, authenticated } from "../identity/identity.ts";
@@ -9,22 +10,25 @@ import { requestAttributes } from "./request-attributes.ts";
  * such a request, what stood against those before it, and the queue it would join.
  *
  * @param find where a host leads
+ * @param nowMs by the clock that requests arrive by
  */
 export function flowControlViews(
   flowControl: FlowControl,
   find: (host: string) => RouteTarget<unknown> | undefined,
+  nowMs: () => number,
 ): Readonly<Record<string, (query: URLSearchParams) => unknown>> {
   return {
     "/debug/flow-control": () => ({
-      levels: flowControl.status().map(({ level, limits, demand, ...status }) => ({
+      levels: flowControl.status().map(({ level, limits, demand, counts, ...status }) => ({
         name: level.name,
         type: level.spec.type,
         ...limits,
         ...status,
         demand: demand.smoothed,
-        ...flowControl.countsOf(level.name),
+        ...counts,
       })),
       ...flowControl.report,
+      ...queuesAndWaiting(flowControl, nowMs()),
     }),
     "/debug/flow-control/explain": query => {
       const host = query.get("host") ?? "";
@@ -61,5 +65,29 @@ export function flowControlViews(
           : { limits: status.limits, currentLimit: status.currentLimit, waiting: status.waiting }),
       };
     },
+  };
+}
+
+/** Requests that are shown. */
+const MOST_WAITING = 10;
+
+function queuesAndWaiting(flowControl: FlowControl, nowMs: number): Pick<FlowControlView, "queues" | "longestWaiting"> {
+  const queues = flowControl
+    .dump()
+    .flatMap(({ level, queues }) =>
+      queues.map(({ waiting, executing }, index) => ({ level, index, waiting, executing })),
+    );
+  return {
+    queues: queues
+      .map(queue => ({ ...queue, waiting: queue.waiting.length, executing: queue.executing.length }))
+      .filter(({ waiting, executing }) => waiting + executing > 0),
+    longestWaiting: queues
+      .flatMap(({ level, index, waiting }) =>
+        waiting.map(({ classification: { schema, flow }, arrivedMs }) => {
+          return { level, schema: schema.name, flow, queue: index, waitedMs: Math.round(nowMs - arrivedMs) };
+        }),
+      )
+      .sort((a, b) => b.waitedMs - a.waitedMs)
+      .slice(0, MOST_WAITING),
   };
 }

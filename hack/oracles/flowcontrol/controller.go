@@ -24,6 +24,7 @@ import (
 //	{"op": "configure", "levels": changed or new specs, "schemas": ..., "gone": names}
 //	{"op": "request", "id", "a": attributes, "seats"} -> {"schema", "level", "mode"}: rejected, waiting or executing
 //	{"op": "finish" | "cancel", "id"}, {"op": "adjust"}
+//	{"op": "dump"} -> {"dumps": by its path each debug dump, its lines with requests in order of the letters}
 //
 // and what the original then was: {"d": per level the ids dispatched in order, "levels": limits, after each configuration
 // and adjustment, "state": per level [waiting, executing, seats in use, seats waiting] where it changed}. A scenario ends
@@ -43,6 +44,7 @@ type controllerStep struct {
 	Limits     []levelState                                          `json:"limits,omitempty"`
 	Dispatched map[string][]int                                      `json:"d,omitempty"`
 	State      map[string][4]int                                     `json:"state,omitempty"`
+	Dumps      map[string][]string                                   `json:"dumps,omitempty"`
 }
 
 type controllerScenario struct {
@@ -100,9 +102,15 @@ func runController(h header, r *rand.Rand) controllerScenario {
 	last := int64(0)
 	dispatched := map[string][]int{}
 	before := map[string][4]int{}
+	waiters := map[int]*waiter{}
 	record := func(st controllerStep, limits bool) {
 		st.NS = plan.now() - last
 		last = plan.now()
+		for _, ids := range dispatched {
+			for _, id := range ids {
+				queueset.OnRequestDispatched(waiters[id].request)
+			}
+		}
 		if len(dispatched) > 0 {
 			st.Dispatched, dispatched = dispatched, map[string][]int{}
 		}
@@ -198,6 +206,7 @@ func runController(h header, r *rand.Rand) controllerScenario {
 		}
 		st := controllerStep{Op: "request", ID: &id, Attributes: &a, Seats: oneOf(r, 1, 1, 1, 2, 5, 30), Mode: "new"}
 		w := &waiter{id: id, service: exponential(r, meanService), state: "new"}
+		waiters[id] = w
 		finish := func() {
 			idle := w.request.Finish(func() {})
 			w.state = "done"
@@ -205,8 +214,14 @@ func runController(h header, r *rand.Rand) controllerScenario {
 			record(controllerStep{Op: "finish", ID: &id}, false)
 		}
 		ctx := context.Background()
-		ctx, w.cancel = context.WithCancel(genericrequest.WithRequestInfo(ctx, a.digest().RequestInfo))
-		_, _, _, request, _ := startRequest(c.pointer, ctx, a.digest(),
+		digest := a.digest()
+		info := *digest.RequestInfo
+		if info.IsResourceRequest {
+			info.APIVersion = "v1"
+		}
+		ctx = genericrequest.WithUser(genericrequest.WithRequestInfo(ctx, &info), digest.User)
+		ctx, w.cancel = context.WithCancel(ctx)
+		_, _, _, request, _ := startRequest(c.pointer, ctx, digest,
 			func(fs *flowcontrolv1.FlowSchema, pl *flowcontrolv1.PriorityLevelConfiguration, _ string) {
 				st.Schema, st.Level = fs.Name, pl.Name
 			},
@@ -254,6 +269,7 @@ func runController(h header, r *rand.Rand) controllerScenario {
 		default:
 			st.Mode = "executing"
 			w.state = "executing"
+			queueset.OnRequestDispatched(request)
 			plan.at(plan.now()+w.service, finish)
 		}
 		record(st, false)
@@ -266,7 +282,12 @@ func runController(h header, r *rand.Rand) controllerScenario {
 		if r.IntN(20) == 0 {
 			at += exponential(r, 5e9)
 		}
-		plan.at(at, func() { arrive(id) })
+		plan.at(at, func() {
+			arrive(id)
+			if id == requests/2 && !plan.ended {
+				record(controllerStep{Op: "dump", Dumps: c.dumps()}, false)
+			}
+		})
 	}
 	for range r.IntN(4) {
 		plan.at(int64(r.Float64()*float64(at)), func() {

@@ -2,6 +2,7 @@ import type { RequestAttributes } from "../../../core/flowcontrol/classifier.ts"
 import type { FlowTicket } from "../../../core/flowcontrol/flow-controller.ts";
 import { FlowController } from "../../../core/flowcontrol/flow-controller.ts";
 import type { FlowSchemaSpec, PriorityLevelSpec } from "../../../core/flowcontrol/objects.ts";
+import { dumpPages } from "../../../dataplane/gateway/flow-control/dumps.ts";
 import { mustEqual } from "./unequal.ts";
 
 /** A request as objects.go writes it. */
@@ -36,7 +37,7 @@ interface Limits {
 /** See controller.go. */
 interface Step {
   readonly ns: number;
-  readonly op: "configure" | "request" | "finish" | "cancel" | "adjust";
+  readonly op: "configure" | "request" | "finish" | "cancel" | "adjust" | "dump";
   readonly id?: number;
   readonly a?: Attributes;
   readonly seats?: number;
@@ -49,7 +50,13 @@ interface Step {
   readonly limits?: readonly Limits[];
   readonly d?: Readonly<Record<string, readonly number[]>>;
   readonly state?: Readonly<Record<string, readonly [number, number, number, number]>>;
+  readonly dumps?: Readonly<Record<string, readonly string[]>>;
 }
+
+/** When every scenario begins: clock.go. */
+const EPOCH_MS = 1_700_000_000_000;
+/** A line of dump_queues about one without requests: dumps.go. */
+const IDLE_QUEUE = /^[^,]+, +\d+, +0, +0, .*ss$/;
 
 export interface ControllerScenario {
   readonly n: number;
@@ -130,6 +137,15 @@ export function replayController({ totalSeats, steps }: ControllerScenario): voi
         mustEqual(where, "time of the adjustment", controller.nextEventMs(), nowMs);
         controller.tick(nowMs);
         break;
+      case "dump": {
+        const pages = dumpPages(controller, () => EPOCH_MS);
+        for (const [url, theirs] of Object.entries(step.dumps!)) {
+          const { pathname, searchParams } = new URL(url, "http://gateway");
+          const [head, ...lines] = pages[pathname]!(searchParams).split("\n");
+          mustEqual(where, `dump ${url}`, [head, ...lines.filter(line => !IDLE_QUEUE.test(line)).sort()], theirs);
+        }
+        break;
+      }
     }
     mustEqual(where, "dispatched", dispatched, step.d ?? {});
     const status = controller.status().sort((a, b) => (a.level.name < b.level.name ? -1 : 1));
