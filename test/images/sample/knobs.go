@@ -21,6 +21,7 @@ type knobs struct {
 	exits    bool
 	exit     int
 	after    time.Duration
+	timeout  time.Duration
 }
 
 func parseKnobs(query, defaults url.Values) (knobs, error) {
@@ -42,6 +43,7 @@ func parseKnobs(query, defaults url.Values) (knobs, error) {
 		exits:    query.Has("exit"),
 		exit:     p.number("exit", 1),
 		after:    p.milliseconds("after"),
+		timeout:  time.Duration(p.number("timeout", 60_000)) * time.Millisecond,
 	}
 	if k.status < 200 || k.status > 599 {
 		p.err = errors.Join(p.err, fmt.Errorf("status: %d, expected 200 to 599", k.status))

@@ -10,7 +10,8 @@
 //
 // Paths: / (text), /info and every other (JSON about this process), /headers (JSON of the request as seen here), /echo
 // (the body back, streamed), /ws (WebSocket echo), /healthz (readiness: 503 for READY_DELAY_MS after start and after a
-// POST to /start-failing), /call?url=URL (the answer of a GET of that URL, asked from inside the cluster).
+// POST to /start-failing), /call?url=URL&timeout=MS (the answer of a GET of that URL, asked from inside the cluster; 504
+// after the time-out, by default 60 s).
 //
 // Environment: PORT, TARGET, START_DELAY_MS (before listening), READY_DELAY_MS, EXIT_AFTER_MS with EXIT_CODE (the process ends by itself),
 // MAX_CONCURRENCY (more requests at once than this are answered 500).
@@ -242,7 +243,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, k knobs, now int
 	case r.URL.Path == "/echo":
 		return echoBody(w, r, k.status)
 	case r.URL.Path == "/call":
-		return call(w, r)
+		return call(w, r, k)
 	case k.chunks > 0:
 		return stream(w, r, k)
 	case k.file != "":
@@ -283,14 +284,20 @@ func sendJSON(w http.ResponseWriter, status int, body any) error {
 	return json.NewEncoder(w).Encode(body)
 }
 
-// call passes on what another server says to a GET.
-func call(w http.ResponseWriter, r *http.Request) error {
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.URL.Query().Get("url"), nil)
+// call passes on what another server says to a GET, within its time-out.
+func call(w http.ResponseWriter, r *http.Request, k knobs) error {
+	ctx, cancel := context.WithTimeout(r.Context(), k.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.Query().Get("url"), nil)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return nil
 	}
 	response, err := http.DefaultClient.Do(request)
+	if errors.Is(err, context.DeadlineExceeded) {
+		http.Error(w, fmt.Sprintf("no answer in %v", k.timeout), http.StatusGatewayTimeout)
+		return nil
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return nil

@@ -55,6 +55,7 @@ func TestQueryAndEnvironmentSetTheAnswer(t *testing.T) {
 		{"/?chunks=3&size=4", 202, "..0\n..1\n..2\n"},
 		{"/?sleep=x", 400, "sleep: \"x\", expected a whole number, 0 or more\n"},
 		{"/call?url=" + listener.URL + "/?status=201", 201, "Hello sea!\n"},
+		{"/call?timeout=20&url=" + listener.URL + "/?sleep=60000", 504, "no answer in 20ms\n"},
 		{"/call?url=%00", 400, "parse \"\\x00\": net/url: invalid control character in URL\n"},
 		{"/?file=/absent", 404, "open /absent: no such file or directory\n"},
 	} {
