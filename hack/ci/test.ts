@@ -3,81 +3,126 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { startTestCluster } from "../../test/e2e/cluster.ts";
+import { downCluster } from "../cluster/cluster.ts";
+import type { TestReport } from "./reporter.ts";
 
 /**
  * `npm test`: every check of the project, in one command. Checks count as one test each; vitest's own counts are added.
- * The last line is `N passed, N failed`. The e2e stage brings up its own cluster, which dies with this process.
+ * The last line is `N passed, N failed`. The cluster of the end-to-end tests comes up beside the static checks, and dies with
+ * this process.
  */
-
-interface Tally {
-  passed: number;
-  failed: number;
-}
 
 const started = Date.now();
 const scratch = await mkdtemp(join(tmpdir(), "fairway-test-"));
-const total: Tally = { passed: 0, failed: 0 };
+const total = { passed: 0, failed: 0 };
 const failures: string[] = [];
+const retried: string[] = [];
 
 function say(line: string): void {
   console.log(`[${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s] ${line}`);
 }
 
-/** Runs a command with its output passed on; resolves with the exit code. */
-function run(command: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
+interface Finished {
+  readonly code: number;
+  /** Empty where it was passed on at once. */
+  readonly output: string;
+}
+
+/** Runs a command; its output is passed on at once, or kept for the end where several run at a time. */
+function run(
+  command: readonly string[],
+  { env = {}, keepOutput = false }: { env?: Readonly<Record<string, string>>; keepOutput?: boolean } = {},
+): Promise<Finished> {
   const [file, ...args] = command;
   if (file === undefined) throw new Error("no command");
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } });
+    const output = keepOutput ? "pipe" : "inherit";
+    const child = spawn(file, args, { stdio: ["ignore", output, output], env: { ...process.env, ...env } });
+    const pieces: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece: Buffer) => pieces.push(piece));
     child.on("error", reject);
-    child.on("exit", (code, signal) => resolve(signal === null ? (code ?? 1) : 1));
+    child.on("close", (code, signal) =>
+      resolve({ code: signal === null ? (code ?? 1) : 1, output: Buffer.concat(pieces).toString("utf8") }),
+    );
   });
 }
 
-async function check(name: string, command: readonly string[]): Promise<void> {
-  say(`${name}: ${command.join(" ")}`);
-  const ok = (await run(command)) === 0;
-  total[ok ? "passed" : "failed"] += 1;
-  if (!ok) failures.push(name);
-  say(`${name}: ${ok ? "ok" : "FAILED"}`);
+interface Check {
+  readonly name: string;
+  readonly command: readonly string[];
 }
 
-async function vitest(project: string): Promise<void> {
-  say(`tests: ${project}`);
-  const output = join(scratch, `${project}.json`);
-  const code = await run([
-    "vitest",
-    "run",
-    "--project",
-    project,
-    "--reporter=default",
-    "--reporter=json",
-    `--outputFile.json=${output}`,
-  ]);
-  const report = JSON.parse(await readFile(output, "utf8").catch(() => "{}")) as {
-    numPassedTests?: number;
-    numFailedTests?: number;
-  };
-  total.passed += report.numPassedTests ?? 0;
-  const failed = report.numFailedTests ?? 0;
+/** One check after the other. */
+async function checkAll(checks: readonly Check[]): Promise<void> {
+  for (const { name, command } of checks) {
+    say(`${name}: ${command.join(" ")}`);
+    const { code, output } = await run(command, { keepOutput: true });
+    if (output !== "") process.stdout.write(output);
+    total[code === 0 ? "passed" : "failed"] += 1;
+    if (code !== 0) failures.push(name);
+    say(`${name}: ${code === 0 ? "ok" : "FAILED"}`);
+  }
+}
+
+async function vitest(projects: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  say(`tests: ${projects}`);
+  const file = join(scratch, "report.json");
+  await rm(file, { force: true });
+  const reporters = ["--reporter=default", "--reporter=./hack/ci/reporter.ts"];
+  const command = ["vitest", "run", "--project", projects, ...reporters];
+  const { code } = await run(command, { env: { ...env, FAIRWAY_TEST_REPORT: file } });
+  const nothing: TestReport = { passed: 0, failed: 0, retried: [], files: [] };
+  const text = await readFile(file, "utf8").catch(() => JSON.stringify(nothing));
+  const report = JSON.parse(text) as TestReport;
+  total.passed += report.passed;
   // A suite that could not start, or an unhandled error, fails the run without a failed test.
-  total.failed += code !== 0 && failed === 0 ? 1 : failed;
-  if (code !== 0) failures.push(`tests: ${project}`);
-  say(`tests: ${project}: ${report.numPassedTests ?? 0} passed, ${failed} failed`);
+  total.failed += code !== 0 && report.failed === 0 ? 1 : report.failed;
+  if (code !== 0) failures.push(`tests: ${projects}`);
+  retried.push(...report.retried);
+  const longest = report.files.slice(0, 5).map(({ name, seconds }) => `${name} ${seconds.toFixed(0)} s`);
+  say(`tests: ${projects}: ${report.passed} passed, ${report.failed} failed; longest: ${longest.join(", ")}`);
+}
+
+const kept = process.env["FAIRWAY_E2E_CLUSTER"];
+const clusterName = kept ?? "fairway-e2e";
+
+/** Whether the cluster is there to test on. */
+async function startCluster(): Promise<boolean> {
+  const progress = (line: string): void => say(`cluster: ${line}`);
+  try {
+    await startTestCluster({ name: clusterName, dieWithParent: kept === undefined, progress });
+    return true;
+  } catch (error) {
+    say(`cluster: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    total.failed += 1;
+    failures.push("cluster of the end-to-end tests");
+    return false;
+  }
 }
 
 try {
-  await check("types", ["tsc", "--noEmit", "-p", "."]);
-  await check("lint", ["eslint", "."]);
-  await check("format", ["prettier", "--check", "--log-level=warn", "."]);
-  await check("generated files are current", ["node", "hack/generate/main.ts", "--check"]);
-  for (const module of ["hack/images/assemble", "test/images/sample"])
-    await check(`go: ${module}`, ["go", "test", "-C", module, "-p=2", "./..."]);
+  // None of these uses more than one core for long.
+  const [hasCluster] = await Promise.all([
+    startCluster(),
+    checkAll([{ name: "lint", command: ["eslint", "."] }]),
+    checkAll([
+      { name: "types", command: ["tsc", "--noEmit", "-p", "."] },
+      { name: "format", command: ["prettier", "--check", "--log-level=warn", "."] },
+      { name: "generated files are current", command: ["node", "hack/generate/main.ts", "--check"] },
+      ...["hack/images/assemble", "test/images/sample"].map(module => ({
+        name: `go: ${module}`,
+        command: ["go", "test", "-C", module, "-p=2", "./..."],
+      })),
+    ]),
+  ]);
   await vitest("unit");
-  await vitest("e2e");
+  if (hasCluster) await vitest("e2e*", { FAIRWAY_E2E_CLUSTER: clusterName });
 } finally {
+  if (kept === undefined) await downCluster(clusterName).catch((error: unknown) => say(`cluster: ${String(error)}`));
   await rm(scratch, { recursive: true, force: true });
 }
 for (const name of failures) say(`failed: ${name}`);
+for (const name of retried) say(`passed at the second try only: ${name}`);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed === 0 ? 0 : 1;

@@ -1,9 +1,10 @@
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { FLOW_CONTROL_API_VERSION } from "../../api/flowcontrol/v1/types.ts";
 import { jsonEqual } from "../../api/meta/json.ts";
 import { flowControlCases } from "../differential/flow-control-specs.ts";
 import { ourVerdict, type Verdict } from "../differential/flow-control-verdict.ts";
 import { KUBERNETES_GROUP, KubeVerdicts } from "../differential/kube-verdict.ts";
+import { cluster } from "./support.ts";
 
 /** Another seed than the recorded vectors of test/differential have. */
 const cases = flowControlCases(20260202, 100);
@@ -12,7 +13,7 @@ describe("generated flow-control specs, good and bad, dry-run on the API server"
   let theirs: Verdict[];
 
   const ask = async (apiVersion: string): Promise<Verdict[]> => {
-    const server = KubeVerdicts.fromFile(inject("kubeconfigPath"), apiVersion);
+    const server = KubeVerdicts.fromFile(cluster().kubeconfigPath, apiVersion);
     const verdicts: Verdict[] = [];
     for (const specCase of cases) verdicts.push(await server.verdict(specCase));
     return verdicts;

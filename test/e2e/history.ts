@@ -149,6 +149,15 @@ export const replicasOf =
       | number
       | undefined;
 
+/** Whether the Route of that name gives a revision a share of its requests. */
+export const leadsTo =
+  (route: string, revision: string) =>
+  (objects: readonly AnyObject[]): boolean =>
+    objects
+      .filter(({ metadata }) => metadata?.name === route)
+      .flatMap(({ status }) => (status?.["traffic"] ?? []) as readonly { revisionName?: string; percent?: number }[])
+      .some(({ revisionName, percent = 0 }) => revisionName === revision && percent > 0);
+
 /** Whether the object of that name has the condition, true. */
 export const isTrue =
   (name: string, condition: string) =>

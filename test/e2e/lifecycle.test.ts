@@ -108,7 +108,7 @@ describe("a service's life", () => {
       },
       { timeoutMs: 90_000 },
     );
-    const answer = await request(namespace, "gone");
-    expect(answer.status).toBe(404);
+    // The gateways hear of it at about the same time.
+    await waitFor("the gateways to forget it", async () => (await request(namespace, "gone")).status === 404);
   });
 });

@@ -1,10 +1,10 @@
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { connect, type ClientHttp2Session } from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { load } from "../../hack/kit/load.ts";
-import { applyReady, ownNamespace, request, service, target } from "./support.ts";
+import { applyReady, cluster, ownNamespace, request, service, target } from "./support.ts";
 
 const namespace = ownNamespace("protocols");
 const MIN_SCALE = { "autoscaling.knative.dev/min-scale": "1" };
@@ -152,7 +152,7 @@ describe("HTTP/2 without TLS", () => {
   beforeAll(async () => {
     const ports = [{ name: "h2c", containerPort: 8080 }];
     await applyReady(service(namespace, "h2", { annotations: MIN_SCALE, container: { ports } }));
-    const { address, port } = inject("gateway");
+    const { address, port } = cluster().gateway;
     session = connect(`http://${address}:${port}`);
     session.on("error", () => undefined);
   });
@@ -238,14 +238,14 @@ describe("limits of a revision", () => {
   it("the clock of timeoutSeconds starts at the app: waiting for a place is not counted (KS#10792)", async () => {
     await applyReady(
       service(namespace, "queued", {
-        timeoutSeconds: 15,
+        timeoutSeconds: 7,
         containerConcurrency: 1,
         annotations: { ...MIN_SCALE, "autoscaling.knative.dev/max-scale": "1" },
       }),
     );
-    // The third waits for 12 s and then takes 6 s: together more than the limit.
-    const report = await load(target(namespace, "queued"), { concurrency: 3, perClient: 1, path: "/?sleep=6000" });
+    // The third waits for 6 s and then takes 3 s: together more than the limit.
+    const report = await load(target(namespace, "queued"), { concurrency: 3, perClient: 1, path: "/?sleep=3000" });
     expect([report.errors, report.byStatus]).toEqual([[], { "200": 3 }]);
-    expect(report.latenciesMs.at(-1)).toBeGreaterThan(16_000);
+    expect(report.latenciesMs.at(-1)).toBeGreaterThan(8_500);
   });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { load } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
+import { History, leadsTo, readyPods } from "./history.ts";
+import { startLoad } from "./scaling-support.ts";
 import {
   applyReady,
   kube,
@@ -42,44 +44,28 @@ describe("a new revision", () => {
   it("gets no traffic before its initial scale is ready (KS#16649)", async () => {
     const initial = { "autoscaling.knative.dev/initial-scale": "3" };
     await applyReady(service(namespace, "slow", { env: { TARGET: "old" } }));
-    await kube().apply([
-      service(namespace, "slow", { annotations: initial, env: { TARGET: "new", START_DELAY_MS: "3000" } }),
-    ]);
-    const stop = new AbortController();
-    const readyAtFirstAnswer: number[] = [];
-    const sending = load(target(namespace, "slow"), {
+    const history = await History.begin(namespace, ["Pod", "Route"]);
+    const answers = new Set<string>();
+    const sending = startLoad(target(namespace, "slow"), {
       concurrency: 2,
-      perClient: 20_000,
       pauseMs: 20,
-      until: stop.signal,
-      onAnswer: answer => {
-        if (answer.body === "Hello new!\n" && readyAtFirstAnswer.length === 0) readyAtFirstAnswer.push(Date.now());
-      },
+      onAnswer: ({ body }) => answers.add(body),
     });
-    let deployment: Awaited<ReturnType<ReturnType<typeof kube>["get"]>>;
     try {
-      await waitFor(
-        "the new revision to answer",
-        async () => {
-          if (readyAtFirstAnswer.length > 0) return true;
-          deployment = await kube().get({
-            apiVersion: "apps/v1",
-            kind: "Deployment",
-            namespace,
-            name: "slow-00002-deployment",
-          });
-          const ready = Number(deployment?.status?.["readyReplicas"] ?? 0);
-          if (ready < 3) expect(readyAtFirstAnswer).toEqual([]);
-          return false;
-        },
-        { timeoutMs: 90_000, everyMs: 20 },
+      await kube().apply([
+        service(namespace, "slow", { annotations: initial, env: { TARGET: "new", START_DELAY_MS: "3000" } }),
+      ]);
+      const revision = "slow-00002";
+      const moved = await history.first("Route", "traffic to move", leadsTo("slow", revision));
+      expect(await history.first("Pod", "three ready pods", pods => readyPods(revision)(pods) === 3)).toBeLessThan(
+        moved,
       );
+      await waitFor("the new revision to answer", () => answers.has("Hello new!\n"));
     } finally {
-      stop.abort();
+      const report = await sending.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
     }
-    const report = await sending;
-    expect(report.errors).toEqual([]);
-    expect(Object.keys(report.byStatus)).toEqual(["200"]);
   });
 
   it("is not made when only bounds on the Service change (KS#6717)", async () => {

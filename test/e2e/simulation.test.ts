@@ -97,7 +97,8 @@ async function startTimesMs(revision: string): Promise<number[]> {
 }
 
 describe("the simulation", () => {
-  it.each([
+  // Both wait much more than they compute.
+  it.concurrent.each([
     {
       policy: "kpa",
       name: "knative",

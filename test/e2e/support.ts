@@ -1,17 +1,46 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, inject } from "vitest";
+import { downCluster } from "../../hack/cluster/cluster.ts";
 import { ROOT } from "../../hack/kit/install.ts";
 import { Kube, type AnyObject, type Ref } from "../../hack/kit/kube.ts";
 import { send, type Answer, type RequestOptions, type Target } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
+import { startTestCluster, type TestCluster } from "./cluster.ts";
 
 const version = (JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string }).version;
 export const SAMPLE_IMAGE = `fairway.dev/sample:${version}`;
 export const SERVING = "serving.knative.dev/v1";
 
+let own: TestCluster | undefined;
+
+/** The cluster of this file's tests: the shared one, or its own. */
+export function cluster(): TestCluster {
+  return own ?? inject("cluster");
+}
+
+/**
+ * A cluster of the test file's own, for what would disturb other files that run at the same time. Call it before `ownNamespace`.
+ * It ends with the file's tests.
+ */
+export function ownCluster(name: string): void {
+  const clusterName = `fairway-e2e-${name}`;
+  beforeAll(async () => {
+    await downCluster(clusterName);
+    const progress = (line: string): void => console.log(`${name}: ${line}`);
+    own = await startTestCluster({ name: clusterName, dieWithParent: true, progress });
+  });
+  afterAll(() => downCluster(clusterName));
+}
+
+const clients = new Map<string, Kube>();
+
+/** The client of the cluster; it keeps its connections. */
 export function kube(): Kube {
-  return new Kube(inject("kubeconfigPath"));
+  const { kubeconfigPath } = cluster();
+  const client = clients.get(kubeconfigPath) ?? new Kube(kubeconfigPath);
+  clients.set(kubeconfigPath, client);
+  return client;
 }
 
 /**
@@ -110,7 +139,7 @@ export async function applyReady(object: AnyObject, timeoutMs = 90_000): Promise
 
 /** How the gateway is reached for a service: by the host of its URL. */
 export function target(namespace: string, name: string): Target {
-  return { ...inject("gateway"), host: `${name}.${namespace}.example.com` };
+  return { ...cluster().gateway, host: `${name}.${namespace}.example.com` };
 }
 
 export function request(namespace: string, name: string, options: RequestOptions = {}): Promise<Answer> {

@@ -1,11 +1,13 @@
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { load, send } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
 import {
   applyReady,
+  cluster,
   kube,
   latestReadyRevision,
   ownNamespace,
+  replicas,
   request,
   service,
   serviceRef,
@@ -16,10 +18,11 @@ import {
 
 const namespace = ownNamespace("traffic");
 const WINDOW = { "autoscaling.knative.dev/window": "6s" };
+const AT_ZERO = { "autoscaling.knative.dev/initial-scale": "0" };
 
 /** What a service of the namespace says, asked through another one's pod: by a name that only exists inside the cluster. */
-async function fromInside(url: string): Promise<{ readonly status: number; readonly body: string }> {
-  const { status, body } = await request(namespace, "caller", { path: `/call?url=${encodeURIComponent(url)}` });
+async function fromInside(url: string, caller = "caller"): Promise<{ readonly status: number; readonly body: string }> {
+  const { status, body } = await request(namespace, caller, { path: `/call?url=${encodeURIComponent(url)}` });
   return { status, body };
 }
 
@@ -65,7 +68,7 @@ describe("traffic of a service", () => {
       ["old", "Hello one!\n"],
       ["new", "Hello two!\n"],
     ] as const) {
-      const tagged = { ...inject("gateway"), host: `${tag}-split.${namespace}.example.com` };
+      const tagged = { ...cluster().gateway, host: `${tag}-split.${namespace}.example.com` };
       expect(await send(tagged)).toMatchObject({ status: 200, body });
       expect(await fromInside(`http://${tag}-split.${namespace}.svc.cluster.local/`)).toEqual({ status: 200, body });
     }
@@ -98,25 +101,34 @@ describe("traffic of a service", () => {
     expect([report.errors, Object.keys(report.byStatus)]).toEqual([[], ["200"]]);
     const after = await kube().get(serviceRef(namespace, "split"));
     expect(after?.status?.["latestCreatedRevisionName"]).toBe("split-00002");
-    const untagged = { ...inject("gateway"), host: `old-split.${namespace}.example.com` };
+    const untagged = { ...cluster().gateway, host: `old-split.${namespace}.example.com` };
     expect((await send(untagged)).status).toBe(404);
   });
 
-  it("of a cluster-local service comes from inside only", async () => {
-    const metadata = { labels: { "networking.knative.dev/visibility": "cluster-local" } };
-    const ready = await applyReady(service(namespace, "private", { metadata, env: { TARGET: "inside" } }));
+  it("of a cluster-local service comes from inside only, and wakes it there", async () => {
+    const object = service(namespace, "private", {
+      metadata: { labels: { "networking.knative.dev/visibility": "cluster-local" } },
+      annotations: AT_ZERO,
+      env: { TARGET: "inside" },
+    });
+    const ready = await applyReady(object);
     const host = `private.${namespace}.svc.cluster.local`;
     expect(ready.status?.["url"]).toBe(`http://${host}`);
     for (const outside of [host, `private.${namespace}.example.com`, `private.${namespace}`]) {
-      expect((await send({ ...inject("gateway"), host: outside })).status).toBe(404);
+      expect((await send({ ...cluster().gateway, host: outside })).status).toBe(404);
     }
+    // What may not come in wakes nobody.
+    expect(await replicas(namespace, latestReadyRevision(ready))).toBe(0);
     expect(await fromInside(`http://${host}/`)).toEqual({ status: 200, body: "Hello inside!\n" });
   });
 });
 
 describe("services call each other by name", () => {
+  beforeAll(async () => {
+    await applyReady(service(namespace, "called", { env: { TARGET: "you" } }));
+  });
+
   it.each([".svc.cluster.local", ".svc", ""])("as NAME.NAMESPACE%s", async suffix => {
-    if (suffix === ".svc.cluster.local") await applyReady(service(namespace, "called", { env: { TARGET: "you" } }));
     expect(await fromInside(`http://called.${namespace}${suffix}/`)).toEqual({ status: 200, body: "Hello you!\n" });
   });
 
@@ -127,20 +139,35 @@ describe("services call each other by name", () => {
     });
   });
 
-  it("and wake the one that is at zero", async () => {
-    const object = service(namespace, "sleeper", { annotations: WINDOW, env: { TARGET: "again" } });
-    const revision = latestReadyRevision(await applyReady(object));
-    await waitForReplicas(namespace, revision, count => count === 0);
-    await waitForNoPods(namespace, `serving.knative.dev/revision=${revision}`);
-    expect(await fromInside(`http://sleeper.${namespace}.svc.cluster.local/`)).toEqual({
+  it("over HTTP/1.1, and the one that is called sees its own name", async () => {
+    const { status, body } = await fromInside(`http://called.${namespace}.svc.cluster.local/headers`);
+    const { host, protocol } = JSON.parse(body) as { readonly host: string; readonly protocol: string };
+    expect([status, host, protocol]).toEqual([200, `called.${namespace}.svc.cluster.local`, "HTTP/1.1"]);
+  });
+
+  it("and wake each other, be it by the name of a service or of a revision", async () => {
+    const names = ["front", "sleeper", "other"] as const;
+    const revisions = await Promise.all(
+      names.map(async name =>
+        latestReadyRevision(
+          await applyReady(service(namespace, name, { annotations: WINDOW, env: { TARGET: `from ${name}` } })),
+        ),
+      ),
+    );
+    await Promise.all(
+      revisions.map(async revision => {
+        await waitForReplicas(namespace, revision, count => count === 0);
+        await waitForNoPods(namespace, `serving.knative.dev/revision=${revision}`);
+      }),
+    );
+    expect(await fromInside(`http://sleeper.${namespace}.svc.cluster.local/`, "front")).toEqual({
       status: 200,
-      body: "Hello again!\n",
+      body: "Hello from sleeper!\n",
     });
-    await waitForReplicas(namespace, revision, count => count === 0);
-    await waitForNoPods(namespace, `serving.knative.dev/revision=${revision}`);
-    expect(await fromInside(`http://${revision}.${namespace}.svc.cluster.local/`)).toEqual({
+    expect(await replicas(namespace, "other-00001")).toBe(0);
+    expect(await fromInside(`http://other-00001.${namespace}.svc.cluster.local/`, "front")).toEqual({
       status: 200,
-      body: "Hello again!\n",
+      body: "Hello from other!\n",
     });
   });
 });
