@@ -50,7 +50,7 @@ export const GatewayReportSchema = z.object({
   /** `namespace/route` -> fingerprint of what is programmed; all routes when `full`, else those changed since the last accepted report. */
   programmed: z.record(z.string(), z.string()),
   full: z.boolean(),
-  /** True when sent at once because a request waits for a revision at zero (not the regular second's report). */
+  /** True when sent at once because requests need a pod (not the regular second's report). */
   poke: z.boolean(),
 });
 export type GatewayReport = z.infer<typeof GatewayReportSchema>;

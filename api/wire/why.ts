@@ -80,6 +80,17 @@ export const ScalingDecisionSchema = z.looseObject({
 });
 export type ScalingDecision = z.infer<typeof ScalingDecisionSchema>;
 
+/** The last decision that changed the number of pods. */
+export const NumberChangeSchema = z.looseObject({
+  atMs: time(),
+  from: count(),
+  to: count(),
+  /** The rule that fixed the number. */
+  winner: z.string(),
+  /** When a gateway told at once that requests need a pod, where that led to it. */
+  pokedMs: time().optional(),
+});
+
 /** One instance's maximum of requests in flight, by adaptive concurrency. */
 export const AdaptationSchema = z.looseObject({
   name: z.string(),
@@ -94,6 +105,8 @@ export const ScalingDebugSchema = z.looseObject({
   revision: z.string(),
   decision: ScalingDecisionSchema,
   explanation: ScalingExplanationSchema,
+  /** Absent: none since this operator leads. */
+  lastChange: NumberChangeSchema.optional(),
   /** Cloud Run's policy with adaptive concurrency only. */
   adaptations: z.array(AdaptationSchema).optional(),
 });

@@ -139,6 +139,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
 
   const onReport = (report: GatewayReport): GatewayReply => {
     for (const key of collector.acceptReport(report, clock.nowMs())) {
+      if (report.poke) scaler.poked(key);
       if (report.poke || !scaler.isActive(key)) controller.enqueue(objectKey(key));
     }
     return { ...registry.accept(report), hints: hints.all() };
@@ -151,7 +152,15 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     const decision = decisions.get(key);
     if (decision === undefined || !runtime.isLeader()) return undefined;
     const explanation = explain(decision.spec, decision.outcome);
-    return { namespace, revision, decision, explanation, adaptations: hints.adaptations(key) } satisfies object;
+    const lastChange = decisions.lastChange(key);
+    return {
+      namespace,
+      revision,
+      decision,
+      explanation,
+      lastChange,
+      adaptations: hints.adaptations(key),
+    } satisfies object;
   });
 
   runtime.whileLeading("autoscaling", async signal => {

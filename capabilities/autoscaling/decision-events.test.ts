@@ -16,6 +16,7 @@ function decision(atMs: number, more: { bound?: string; reason?: string; readyPo
       step: { bound: more.bound ?? "none" },
     },
     replicasBefore: 2,
+    pokedMs: undefined,
     livePods: 2,
   } as unknown as Decision;
 }

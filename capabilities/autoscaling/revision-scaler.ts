@@ -40,6 +40,8 @@ export interface Decision {
   readonly outcome: ScaleOutcome;
   /** `.spec.replicas` before this decision. */
   readonly replicasBefore: number | undefined;
+  /** When a gateway last told that requests need a pod, if it did since the decision before. */
+  readonly pokedMs: number | undefined;
   readonly livePods: number;
 }
 
@@ -78,6 +80,8 @@ export class RevisionScaler implements Reconciler {
   readonly #deps: RevisionScalerDependencies;
   readonly #followed = new Map<string, Followed>();
   readonly #active = new Map<string, ObjectKey>();
+  /** Revisions, `namespace/name`, about which a gateway poked since they were last decided. */
+  readonly #pokedMs = new Map<string, number>();
 
   constructor(dependencies: RevisionScalerDependencies) {
     this.#deps = dependencies;
@@ -91,6 +95,11 @@ export class RevisionScaler implements Reconciler {
   /** Whether the revision, `namespace/name`, is decided at each tick. */
   isActive(key: string): boolean {
     return this.#active.has(key);
+  }
+
+  /** A gateway told that requests of the revision, `namespace/name`, need a pod. */
+  poked(key: string): void {
+    this.#pokedMs.set(key, this.#deps.clock.nowMs());
   }
 
   /** Revisions whose pods are to be asked for their numbers now. */
@@ -124,6 +133,7 @@ export class RevisionScaler implements Reconciler {
     for (const key of this.#followed.keys()) this.#deps.collector.unregister(key);
     this.#followed.clear();
     this.#active.clear();
+    this.#pokedMs.clear();
     this.#deps.board.clear();
   }
 
@@ -141,6 +151,8 @@ export class RevisionScaler implements Reconciler {
     if (deployment === undefined) return {};
 
     const nowMs = clock.nowMs();
+    const pokedMs = this.#pokedMs.get(key);
+    this.#pokedMs.delete(key);
     const reachable = isReachable(revision);
     const { spec, windows } = this.#deps.resolve(revision, reachable, deployment.spec?.replicas ?? 0);
     collector.register(key, windows, nowMs);
@@ -171,7 +183,15 @@ export class RevisionScaler implements Reconciler {
     if (wantedReplicas === 0 && pods.length === 0 && collector.release(key, nowMs)) this.#active.delete(key);
     else this.#active.set(key, object);
 
-    const decision: Decision = { atMs: nowMs, spec, observation, outcome, replicasBefore, livePods: live.length };
+    const decision: Decision = {
+      atMs: nowMs,
+      spec,
+      observation,
+      outcome,
+      replicasBefore,
+      pokedMs,
+      livePods: live.length,
+    };
     const { min, initial } = spec.lifecycle.bounds;
     board.publish(object, {
       mode: step.mode,
@@ -210,6 +230,7 @@ export class RevisionScaler implements Reconciler {
   #forget(object: ObjectKey, key: string): void {
     this.#followed.delete(key);
     this.#active.delete(key);
+    this.#pokedMs.delete(key);
     this.#deps.collector.unregister(key);
     this.#deps.board.remove(object);
     this.#deps.onGone(key, object);

@@ -127,6 +127,15 @@ describe("fairway why", () => {
     expect(stdout).toMatch(/waits for +ready pods, or the activation to time out/);
   });
 
+  it("tells what changed the number last", async () => {
+    const answer = decided("cloud-run", {});
+    const lastChange = { atMs: NOW - 10_500, from: 1, to: 3, winner: "on-demand", pokedMs: NOW - 10_510 };
+    const { stdout } = await why(cluster({ ...answer, lastChange }));
+    expect(stdout).toMatch(/last change +1 -> 3 pods 12s ago by on-demand, at once as requests found no place/);
+    const byTick = await why(cluster({ ...answer, lastChange: { ...lastChange, pokedMs: undefined } }));
+    expect(byTick.stdout).toMatch(/last change +1 -> 3 pods 12s ago by on-demand\n/);
+  });
+
   it("tells until when", async () => {
     const answer = decided("kpa", {}) as { explanation: object };
     const explanation = { ...answer.explanation, waitsFor: "the scale-to-zero grace period", untilMs: NOW + 13_500 };

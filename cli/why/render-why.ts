@@ -62,6 +62,12 @@ function facts(scaling: ScalingDebug, nowMs: number): string[] {
   if (outcome.decision.pendingTimeoutMs !== undefined) {
     lines.push(["requests wait", `at most ${formatMs(outcome.decision.pendingTimeoutMs)} for a place`]);
   }
+  const { lastChange } = scaling;
+  if (lastChange !== undefined) {
+    const { from, to, winner, pokedMs, atMs: changedMs } = lastChange;
+    const cause = pokedMs === undefined ? "" : ", at once as requests found no place";
+    lines.push(["last change", `${from} -> ${plural(to, "pod")} ${ago(changedMs, nowMs)} by ${winner}${cause}`]);
+  }
   const { waitsFor, untilMs } = explanation;
   if (waitsFor !== undefined || untilMs !== undefined) {
     const until =

@@ -133,6 +133,29 @@ describe("collector", () => {
     expect(stable(c, START + 950, "rps")).toBe(3);
   });
 
+  it("takes of a poke only who waits where the policy goes by that", () => {
+    const c = new MetricCollector();
+    c.register(KEY, { ...SPEC, perInstance: true }, START);
+    c.retainGateways(new Set(["gw-a"]));
+    const told = (averageConcurrentRequests: number, requestCount: number, waiting: number, inFlight: number) => ({
+      revisions: [
+        { namespace: "shop", revision: "cart-00001", averageConcurrentRequests, requestCount, waiting, inFlight },
+      ],
+    });
+    c.acceptReport(report(1, 0, told(1, 1, 0, 1)), START);
+    // For a moment four were under way; on average it were two, and two of the second's three have ended.
+    expect(c.acceptReport(report(2, 0, { poke: true, ...told(4, 3, 3, 1) }), START + 500)).toEqual([KEY]);
+    expect(c.instancesLoad(KEY, START + 500)).toMatchObject({ waiting: 3, inFlight: 1, load: { concurrency1m: 1 } });
+    c.acceptReport(report(3, 0, { timestampMs: START + 2000, ...told(2, 3, 1, 1) }), START + 1000);
+    expect(c.instancesLoad(KEY, START + 1000)).toMatchObject({
+      waiting: 1,
+      inFlight: 1,
+      load: { concurrency1m: 1.5 },
+      freedPerSecond: 2,
+    });
+    expect(c.acceptReport(report(4, 0, { poke: true, ...told(1, 0, 0, 1) }), START + 1100)).toEqual([]);
+  });
+
   it("does not take a poke off a second that it overtook", () => {
     const c = collector();
     const told = (more: object) => ({

@@ -41,7 +41,7 @@ export interface GatewayLoadReport {
   readonly sequence: number;
   readonly timestampMs: number;
   readonly revisions: readonly GatewayReading[];
-  /** Sent at once because a request waits at zero. The next regular report covers the same requests again. */
+  /** Sent at once because a request needs a pod. The next regular report covers the same requests again. */
   readonly poke: boolean;
 }
 
@@ -89,6 +89,8 @@ const ZERO: Load = { concurrency: 0, requests: 0 };
 interface LatestLoad extends Load {
   readonly waiting: number;
   readonly inFlight: number;
+  /** Waiting and in flight at the end of the last reported second; the two above may be a poke's. */
+  readonly unfinished: number;
 }
 
 /** What pokes recorded of a second still to be reported; `sequence` is the latest of them. */
@@ -211,10 +213,15 @@ export class MetricCollector {
       const collected = this.#revisions.get(key);
       if (collected === undefined) continue;
       source.latest.set(key, {
-        ...(source.latest.get(key) ?? ZERO),
+        ...(source.latest.get(key) ?? { ...ZERO, unfinished: 0 }),
         waiting: reading.waiting,
         inFlight: reading.inFlight,
       });
+      if (reading.inFlight > 0) {
+        // Pods are busy: who waits counts for on-demand scaling; a moment's concurrency is no second's average.
+        if (reading.waiting > 0) active.push(key);
+        continue;
+      }
       const before = source.poked.get(key) ?? ZERO;
       // Those who wait now will wait for the rest of the second at least.
       const concurrency = Math.max(reading.averageConcurrentRequests, reading.waiting) - before.concurrency;
@@ -250,11 +257,11 @@ export class MetricCollector {
       );
       const { waiting, inFlight } = reading;
       if (source.hasSecond && collected.perInstance !== undefined) {
-        const before = source.latest.get(key);
-        const ended = requests + (before?.waiting ?? 0) + (before?.inFlight ?? 0) - waiting - inFlight;
+        const ended = requests + (source.latest.get(key)?.unfinished ?? 0) - waiting - inFlight;
         collected.perInstance.recordFreed(atMs, Math.max(ended, 0));
       }
-      if (concurrency > 0 || requests > 0 || waiting > 0) latest.set(key, { concurrency, requests, waiting, inFlight });
+      if (concurrency > 0 || requests > 0 || waiting > 0)
+        latest.set(key, { concurrency, requests, waiting, inFlight, unfinished: waiting + inFlight });
       active.push(key);
     }
     // A report that was overtaken is no latest word.

@@ -197,6 +197,16 @@ describe("PlaceQueue", () => {
     expect(queue.nextExpiryMs()).toBeUndefined();
   });
 
+  it("gives those who wait other deadlines", () => {
+    const queue = new PlaceQueue<string>(config());
+    const [a, b, c] = ["a", "b", "c"].map((flow, i) => enqueue(queue, "high", flow, i));
+    const deadlines: Readonly<Record<string, number>> = { a: 30, b: 10, c: 20 };
+    queue.setDeadlines(payload => deadlines[payload] ?? Number.NaN);
+    expect(queue.nextExpiryMs()).toBe(10);
+    expect(queue.expire(20)).toEqual([b, c]);
+    expect([queue.waiting, queue.nextExpiryMs(), a?.deadlineMs]).toEqual([1, 30, 30]);
+  });
+
   it("says how many wait when it is full", () => {
     const queue = new PlaceQueue<string>(config({ maxWaiting: 2, policy: "fifo" }), 1);
     for (const flow of ["a", "b", "c"]) enqueue(queue, "high", flow);

@@ -193,7 +193,7 @@ class Ticket<T> implements PlaceTicket<T> {
   readonly flow: FlowHash;
   readonly sequence: number;
   readonly enqueuedMs: number;
-  readonly deadlineMs: number;
+  deadlineMs: number;
 
   constructor(request: PlaceRequest<T>, sequence: number, nowMs: number, maxWaitMs: number) {
     this.payload = request.payload;
@@ -418,6 +418,14 @@ export class PlaceQueue<T> {
     return this.#deadlines.peek()?.deadlineMs;
   }
 
+  /** Gives everybody who waits another deadline: an earlier or a later one than before. */
+  setDeadlines(deadlineOf: (payload: T) => number): void {
+    for (const ticket of [...this.#deadlines.items]) {
+      ticket.deadlineMs = deadlineOf(ticket.payload);
+      this.#deadlines.update(ticket);
+    }
+  }
+
   /** Takes out all whose deadline has come, earliest first. */
   expire(nowMs: number): PlaceTicket<T>[] {
     const expired: PlaceTicket<T>[] = [];
@@ -430,7 +438,7 @@ export class PlaceQueue<T> {
   }
 
   /**
-   * Takes on another configuration with requests waiting and running. Deadlines of those who wait stay; a lower
+   * Takes on another configuration with requests waiting and running. Deadlines of those who wait stay (see `setDeadlines`); a lower
    * `maxWaiting` holds for arrivals only. Queues are dealt anew when the policy, `queues` or `handSize` changed.
    * @throws ShuffleShardingError as the constructor, with nothing changed.
    */

@@ -58,7 +58,7 @@ const QUEUES = 64;
 const HAND_SIZE = 8;
 const DEFAULT_LEVEL = "";
 const REPORT_PERIOD_MS = 1000;
-/** Requests that come to zero together are one poke. */
+/** Requests that need a pod and come together are one poke. */
 const POKE_GAP_MS = 50;
 
 class Gateway {
@@ -70,6 +70,8 @@ class Gateway {
   sequence = 0;
   pokedMs = Number.NEGATIVE_INFINITY;
   poke: ScheduledEvent | undefined;
+  /** How many wait, as it last told. */
+  toldWaiting = 0;
   /** It had traffic in the last report, so one more follows. */
   hadTraffic = false;
 
@@ -140,7 +142,8 @@ export class Gateways {
     this.#grant();
     if (request.outcome !== "waiting") return;
     this.#armExpiry();
-    if (request.cold || this.#options.pokesWhen === "no-room") this.#poke(gateway);
+    if (request.cold || (this.#options.pokesWhen === "no-room" && gateway.waiting > gateway.toldWaiting))
+      this.#poke(gateway);
   }
 
   /** Takes on that pods came or went, or that their limits changed. */
@@ -153,7 +156,10 @@ export class Gateways {
   advise(pendingTimeoutMs: number | undefined): void {
     if (pendingTimeoutMs !== undefined && pendingTimeoutMs !== this.#policyWaitMs) {
       this.#policyWaitMs = pendingTimeoutMs;
-      this.#queue.configure(this.#queueConfig());
+      const config = this.#queueConfig();
+      this.#queue.configure(config);
+      this.#queue.setDeadlines(({ arrival }) => arrival.atMs + config.maxWaitMs);
+      this.#armExpiry();
     }
     this.podsChanged();
   }
@@ -266,6 +272,7 @@ export class Gateways {
 
   #send(gateway: Gateway, averageConcurrentRequests: number, poke: boolean, told = true): void {
     const { namespace, revision, events, onReport } = this.#options;
+    gateway.toldWaiting = gateway.waiting;
     onReport({
       gateway: gateway.name,
       instance: "simulated",

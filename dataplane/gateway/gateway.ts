@@ -95,7 +95,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     levels: () => placeLevels,
     gateways: () => peers.set,
     connect,
-    onWaitingAtZero: () => reporter.poke(),
+    onNeedsPod: backend => reporter.poke(backend),
     onWaiting: backend => early.watch(backend),
     onRemoved: backend => metrics.forget(backend),
   });

@@ -13,6 +13,7 @@ interface FakeBackend {
   waiting: number;
   inFlight: number;
   hasRoutablePod: boolean;
+  needsPod: boolean;
   meter: ConcurrencyMeter;
 }
 
@@ -27,6 +28,7 @@ function setUp() {
     waiting: 0,
     inFlight: 0,
     hasRoutablePod: false,
+    needsPod: true,
     meter: new ConcurrencyMeter(0),
   };
   const hints: unknown[] = [];
@@ -56,7 +58,7 @@ function setUp() {
   const request = (): void => {
     backend.meter.enter(clock.nowMs());
     backend.waiting++;
-    reporter.poke();
+    reporter.poke(backend as unknown as RevisionBackend);
   };
   return { clock, sent, state, backend, reporter, advance, request, hints };
 }
@@ -116,16 +118,61 @@ describe("Reporter", () => {
     await advance(400);
     expect(sent).toMatchObject([{ poke: true }]);
     backend.waiting = 0;
+    backend.needsPod = false;
     await advance(299);
     expect(sent).toHaveLength(1);
   });
 
-  it("does not poke for a revision whose pods take requests", async () => {
+  it("does not tell of a revision that needs no pod", async () => {
     const { sent, backend, advance, request } = setUp();
     backend.hasRoutablePod = true;
+    backend.needsPod = false;
     request();
     await advance(0);
     expect(sent).toEqual([]);
+  });
+
+  it("pokes for a revision whose pods are busy while more wait than it has told of", async () => {
+    const { sent, backend, advance, request } = setUp();
+    const waiting = () => sent.map(({ poke, revisions }) => [poke, revisions[0]?.waiting]);
+    backend.hasRoutablePod = true;
+    request();
+    request();
+    await advance(0);
+    await advance(50);
+    // Two, of which the second came within the gap.
+    expect(waiting()).toEqual([
+      [true, 1],
+      [true, 2],
+    ]);
+    // One has got its place, another comes: as many wait as were told of.
+    backend.waiting--;
+    request();
+    await advance(100);
+    expect(sent).toHaveLength(2);
+    request();
+    await advance(0);
+    expect(waiting()[2]).toEqual([true, 3]);
+    await advance(850);
+    expect(waiting()[3]).toEqual([false, 3]);
+    for (let i = 0; i < 1_000; i++) {
+      backend.waiting--;
+      request();
+      await advance(1);
+    }
+    expect(waiting().slice(4)).toEqual([[false, 3]]);
+  });
+
+  it("pokes for busy pods again when it was not heard", async () => {
+    const { sent, state, backend, advance, request } = setUp();
+    backend.hasRoutablePod = true;
+    state.reply = undefined;
+    request();
+    await advance(0);
+    expect(state.failures).toBe(1);
+    state.reply = { needFull: false, hints: {} };
+    await advance(100);
+    expect(sent).toMatchObject([{ poke: true, revisions: [{ waiting: 1 }] }]);
   });
 
   it("counts the requests of a second that was not heard of", async () => {

@@ -21,7 +21,7 @@ export interface ReporterOptions {
 }
 
 const PERIOD_MS = 1_000;
-/** Requests that come to zero together are one poke. */
+/** Requests that need a pod and come together are one poke. */
 const POKE_GAP_MS = 50;
 /** A poke that did not arrive is sent again while anybody waits. */
 const POKE_RETRY_MS = 100;
@@ -30,13 +30,15 @@ const PROGRAMMED_DELAY_MS = 10;
 
 /**
  * Tells the autoscaler what this gateway sees: each second what every revision with traffic had; at once when a request
- * waits for a revision at zero; soon when routes were programmed. Reports never delay a request, and a failed one
- * changes nothing but a counter.
+ * needs a pod (the revision is at zero, or its policy starts pods on demand); soon when routes were programmed. Reports never
+ * delay a request, and a failed one changes nothing but a counter.
  */
 export class Reporter {
   readonly #options: ReporterOptions;
   /** Revisions in the last report that were not idle: they are told of once more. */
   #active = new Set<string>();
+  /** How many wait at each revision, as the autoscaler was last told. */
+  #toldWaiting = new Map<string, number>();
   #programmed: ReadonlyMap<string, string> = new Map();
   /** What the operator has acknowledged. */
   #acknowledged = new Map<string, string>();
@@ -71,9 +73,12 @@ export class Reporter {
     await this.#regular();
   }
 
-  /** A request waits and no pod of the revision takes any. Does not block. */
-  poke(): void {
-    if (this.#isStopped || this.#poke !== undefined) return;
+  /**
+   * A request of the revision needs a pod. Does not block. Pokes of all revisions have a gap between them; where pods take requests
+   * only more waiting ones than were told of are worth one.
+   */
+  poke(backend: RevisionBackend): void {
+    if (this.#isStopped || this.#poke !== undefined || !this.#isWorthPoke(backend)) return;
     const { clock } = this.#options;
     const waitMs = this.#lastPokeMs + POKE_GAP_MS - clock.nowMs();
     if (waitMs <= 0) void this.#sendPoke();
@@ -95,15 +100,17 @@ export class Reporter {
     const nowMs = this.#options.clock.nowMs();
     const stats: RevisionStat[] = [];
     const active = new Set<string>();
+    this.#toldWaiting.clear();
     for (const backend of this.#options.backends()) {
       const { averageConcurrentRequests, requestCount } = backend.meter.take(nowMs);
       const isActive = averageConcurrentRequests > 0 || requestCount > 0;
       if (!isActive && !this.#active.has(backend.key)) continue;
       if (isActive) active.add(backend.key);
       stats.push(stat(backend, averageConcurrentRequests, requestCount));
+      if (backend.waiting > 0) this.#toldWaiting.set(backend.key, backend.waiting);
     }
     this.#active = active;
-    await this.#deliver(stats, "regular");
+    if (!(await this.#deliver(stats, "regular"))) this.#toldWaiting.clear();
   }
 
   async #sendPoke(): Promise<void> {
@@ -111,17 +118,24 @@ export class Reporter {
     const { clock, backends } = this.#options;
     this.#lastPokeMs = clock.nowMs();
     const stats: RevisionStat[] = [];
-    for (const backend of backends())
-      if (backend.waiting > 0 && !backend.hasRoutablePod)
-        stats.push(stat(backend, backend.meter.current, backend.meter.requestsSoFar));
+    for (const backend of backends()) {
+      if (!backend.needsPod || !this.#isWorthPoke(backend)) continue;
+      stats.push(stat(backend, backend.meter.current, backend.meter.requestsSoFar));
+      this.#toldWaiting.set(backend.key, backend.waiting);
+    }
     if (stats.length === 0) return;
     const accepted = await this.#deliver(stats, "poke");
     if (accepted) {
       this.#pokeFailures = 0;
       return;
     }
+    this.#toldWaiting.clear();
     const delayMs = Math.min(LONGEST_POKE_RETRY_MS, POKE_RETRY_MS * 2 ** this.#pokeFailures++);
     if (!this.#isStopped) this.#poke ??= clock.after(delayMs, () => void this.#sendPoke());
+  }
+
+  #isWorthPoke(backend: RevisionBackend): boolean {
+    return !backend.hasRoutablePod || backend.waiting > (this.#toldWaiting.get(backend.key) ?? 0);
   }
 
   /** True when it was accepted. Never rejects. */

@@ -61,7 +61,7 @@ function setUp(settings: Partial<RevisionSettings> = {}) {
       connected.push(`${protocol} ${address}`);
       return { send: () => ({ resume() {}, abort() {} }), close: () => closed.push(address) };
     },
-    onWaitingAtZero: () => pokes.push(clock.nowMs()),
+    onNeedsPod: () => pokes.push(clock.nowMs()),
     onWaiting: () => undefined,
   });
   const acquire = (client = new Client()) => backend.acquire(client, flow, clock.nowMs());
@@ -114,6 +114,54 @@ describe("RevisionBackend", () => {
     backend.setEndpoints([ready("a")]);
     await first.settled;
     expect(first.place).toMatchObject({ waitedMs: 1000, pod: { name: "a" } });
+  });
+
+  it("says that it needs a pod also when all are busy, where the scaling policy starts pods for that", async () => {
+    const { backend, clock, pokes, acquire, request } = setUp({ assumedWaitMs: 35_000 });
+    backend.setEndpoints([ready("a")]);
+    const held = acquire() as Place;
+    expect([pokes, backend.needsPod]).toEqual([[], false]);
+    clock.advance(10);
+    const waits = request();
+    expect([pokes, backend.needsPod]).toEqual([[10], true]);
+    held.release();
+    await waits.settled;
+    expect(backend.needsPod).toBe(false);
+
+    const other = setUp();
+    other.backend.setEndpoints([ready("a")]);
+    expect(other.acquire()).not.toBeInstanceOf(Promise);
+    other.request();
+    expect([other.pokes, other.backend.needsPod]).toEqual([[], false]);
+  });
+
+  it("holds those who wait already to a longest wait that is told later", async () => {
+    const { backend, clock, request } = setUp({ assumedWaitMs: 35_000 });
+    const hint = { demotedPods: [], podConcurrency: {} };
+    const first = request();
+    clock.advance(4_000);
+    const second = request();
+    backend.advise({ ...hint, pendingTimeoutMs: 10_000 });
+    clock.advance(5_999);
+    await settle();
+    expect([first.error, second.error]).toEqual([undefined, undefined]);
+    clock.advance(1);
+    await first.settled;
+    expect(first.error?.code).toBe("NO_POD");
+    backend.advise({ ...hint, pendingTimeoutMs: 12_000 });
+    clock.advance(5_999);
+    await settle();
+    expect(second.error).toBeUndefined();
+    clock.advance(1);
+    await second.settled;
+    expect(second.error?.code).toBe("NO_POD");
+    // Shorter than it has waited already.
+    const third = request();
+    clock.advance(5_000);
+    backend.advise({ ...hint, pendingTimeoutMs: 3_000 });
+    clock.advance(0);
+    await third.settled;
+    expect(third.error?.code).toBe("NO_POD");
   });
 
   // knative/serving #13096, #13331

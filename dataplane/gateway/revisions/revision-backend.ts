@@ -59,8 +59,8 @@ export interface BackendOptions {
   /** The gateways that share them. */
   readonly gateways: () => GatewaySet;
   readonly connect: (address: string, protocol: RevisionSettings["protocol"]) => Upstream;
-  /** Hears that requests wait and no pod takes any. Called at each such arrival; must not block. */
-  readonly onWaitingAtZero: (backend: RevisionBackend) => void;
+  /** Hears that a request waits and that it needs a pod, see `needsPod`. Called at each such arrival; must not block. */
+  readonly onNeedsPod: (backend: RevisionBackend) => void;
   /** Hears when somebody begins to wait, and when pods change while somebody does. */
   readonly onWaiting: (backend: RevisionBackend) => void;
 }
@@ -166,6 +166,14 @@ export class RevisionBackend {
     return this.#preferred.length + this.#demoted.length > 0;
   }
 
+  /**
+   * Requests wait for what the autoscaler alone can give: no pod takes any, or the scaling policy starts pods for requests that
+   * find no place.
+   */
+  get needsPod(): boolean {
+    return this.waiting > 0 && (!this.hasRoutablePod || this.#settings.assumedWaitMs !== undefined);
+  }
+
   /** Pods that have an address but never were ready: worth asking directly. */
   get startingPods(): Pod[] {
     return [...this.#pods.values()].filter(pod => pod.state === "starting");
@@ -223,7 +231,7 @@ export class RevisionBackend {
         reject(new ClientGoneError());
       });
       this.#armExpiry();
-      if (!this.hasRoutablePod) this.#options.onWaitingAtZero(this);
+      if (this.needsPod) this.#options.onNeedsPod(this);
       this.#options.onWaiting(this);
     });
   }
@@ -231,9 +239,11 @@ export class RevisionBackend {
   /** Takes on what its Revision says now. A failure ends the waits of those who came before it. */
   configure(settings: RevisionSettings): void {
     const before = this.#settings;
+    const waitBeforeMs = this.#maxWaitMs();
     this.#settings = settings;
     this.known = true;
     this.#queue.configure(this.#queueConfig());
+    this.#waitFrom(waitBeforeMs);
     if (before.protocol === settings.protocol) this.#recount();
     else {
       // Pods that were seen before their Revision are spoken to differently from now on.
@@ -256,7 +266,9 @@ export class RevisionBackend {
   /** Takes on the autoscaler's advice; undefined: none (any more). */
   advise(hint: RevisionHint | undefined): void {
     if (hint === undefined && this.#hint === undefined) return;
+    const waitBeforeMs = this.#maxWaitMs();
     this.#hint = hint;
+    this.#waitFrom(waitBeforeMs);
     this.#recount();
   }
 
@@ -306,7 +318,7 @@ export class RevisionBackend {
     const durationMs = pod.refused(clock.nowMs());
     this.#recount();
     clock.after(durationMs, () => this.#recount());
-    if (!this.hasRoutablePod) this.#options.onWaitingAtZero(this);
+    if (this.needsPod) this.#options.onNeedsPod(this);
   }
 
   /** The Revision was deleted. */
@@ -332,6 +344,14 @@ export class RevisionBackend {
   #maxWaitMs(): number {
     const { maxWaitMs, assumedWaitMs, timeouts } = this.#settings;
     return maxWaitMs ?? this.#hint?.pendingTimeoutMs ?? assumedWaitMs ?? timeouts.wholeMs;
+  }
+
+  /** Holds those who wait to the longest wait there is now, when it was another before. */
+  #waitFrom(beforeMs: number): void {
+    const maxWaitMs = this.#maxWaitMs();
+    if (maxWaitMs === beforeMs || this.waiting === 0) return;
+    this.#queue.setDeadlines(({ arrivedMs }) => arrivedMs + maxWaitMs);
+    this.#armExpiry();
   }
 
   /** A revision that failed before may recover; it is given less time for that than one that is well takes to start. */
