@@ -29,6 +29,16 @@ describe("linear window", () => {
     expect(window.average(START + 9 * S)).toBe(6);
   });
 
+  // Measured on the original's buckets: asked at 9.99 s -> 10, at 10.2 s -> 0, at 10.9 s -> 10.
+  it("of one second is 0 until the present second was told of", () => {
+    const window = new LinearWindow(S);
+    for (let second = 0; second < 10; second++) window.record(START + second * S + 700, 10);
+    expect(window.average(START + 9990)).toBe(10);
+    expect(window.average(START + 10_200)).toBe(0);
+    window.record(START + 10_700, 10);
+    expect(window.average(START + 10_900)).toBe(10);
+  });
+
   it("sums what several sources record for one second", () => {
     const window = new LinearWindow(6 * S);
     window.record(START + 10, 3);

@@ -17,7 +17,8 @@ interface FakeBackend {
   meter: ConcurrencyMeter;
 }
 
-function setUp() {
+/** @param lateMs by which every timer fires late */
+function setUp(lateMs = 0) {
   const clock = new FakeClock();
   const sent: GatewayReport[] = [];
   const state = { reply: { needFull: false, hints: {} } as GatewayReply | undefined, lost: 0, failures: 0 };
@@ -35,7 +36,12 @@ function setUp() {
   const reporter = new Reporter({
     gateway: "gw",
     instance: "boot",
-    clock,
+    clock: {
+      nowMs: () => clock.nowMs(),
+      wallMs: () => clock.wallMs(),
+      after: (delayMs, run) => clock.after(delayMs + lateMs, run),
+      cancel: timer => clock.cancel(timer),
+    },
     send: async report => {
       if (state.reply === undefined) throw new Error("away");
       sent.push(report);
@@ -86,6 +92,16 @@ describe("Reporter", () => {
       [{ namespace: "ns", revision: "r", averageConcurrentRequests: 0, requestCount: 0, waiting: 0, inFlight: 0 }],
       [],
     ]);
+  });
+
+  it("keeps its beat although timers fire late", async () => {
+    const { sent, clock, advance } = setUp(3);
+    for (let i = 0; i < 20; i++) await advance(50);
+    expect(sent).toEqual([]);
+    for (let i = 0; i < 100_000; i += 50) await advance(50);
+    expect(sent).toHaveLength(100);
+    const late = sent.map(({ timestampMs }) => (timestampMs - clock.wallMs()) % 1_000);
+    expect(new Set(late).size).toBe(1);
   });
 
   it("pokes at once, and once for requests that come together", async () => {

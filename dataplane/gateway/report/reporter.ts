@@ -56,13 +56,20 @@ export class Reporter {
     this.#options = options;
   }
 
+  /** At a fixed beat: timers fire a little late, and if that added up, the reports would move against the seconds they are counted in. */
   start(): void {
-    const tick = (): void => {
-      if (this.#isStopped) return;
-      this.#tick = this.#options.clock.after(PERIOD_MS, tick);
-      void this.#regular();
+    const { clock } = this.#options;
+    let dueMs = clock.nowMs();
+    const schedule = (): void => {
+      const nowMs = clock.nowMs();
+      dueMs += Math.max(1, Math.ceil((nowMs - dueMs) / PERIOD_MS)) * PERIOD_MS;
+      this.#tick = clock.after(dueMs - nowMs, () => {
+        if (this.#isStopped) return;
+        schedule();
+        void this.#regular();
+      });
     };
-    this.#tick = this.#options.clock.after(PERIOD_MS, tick);
+    schedule();
   }
 
   /** Tells what has happened since the last report, and then nothing more. */
