@@ -41,8 +41,8 @@ export function addFlow(program: Command, context: CommandContext): void {
     .description(
       "Tells which flow schema takes a request and why those before it do not, its priority level, flow and queues, and that level's\n" +
         "limits and queues at each gateway now. Nothing is sent: the gateway's own classifier runs here on the objects of the cluster.\n" +
-        "Needs list on routes, domainmappings, prioritylevelconfigurations and flowschemas, and for the limits list on pods and get\n" +
-        "on pods/proxy in the system namespace.",
+        "Needs list on routes, prioritylevelconfigurations and flowschemas, and for the limits list on pods and get on pods/proxy in\n" +
+        "the system namespace.",
     )
     .option("--as <user>", "who sends it: a user, or system:serviceaccount:NAMESPACE:NAME (default: nobody known)")
     .option("--group <name>", "a group of the user; again for more", collect(String))

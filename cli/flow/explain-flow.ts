@@ -1,6 +1,5 @@
 import { FlowSchemaSchema, PriorityLevelConfigurationSchema } from "../../api/flowcontrol/v1/types.ts";
 import type { ObjectMeta } from "../../api/meta/object-meta.ts";
-import { DomainMappingSchema } from "../../api/serving/v1beta1/types.ts";
 import { RouteSchema } from "../../api/serving/v1/types.ts";
 import type { RequestAttributes } from "../../core/flowcontrol/classifier.ts";
 import { FlowController } from "../../core/flowcontrol/flow-controller.ts";
@@ -14,7 +13,7 @@ import {
 import { CliError } from "../cli-error.ts";
 import type { ClusterApi } from "../cluster/cluster-api.ts";
 import { listObjects } from "../cluster/objects.ts";
-import { findTarget, type Target } from "./find-target.ts";
+import { findTarget, noTargetInWords, type Target } from "./find-target.ts";
 import type { GatewayState } from "./gateways.ts";
 import { attributesOf, type AskedRequest, type Identity } from "./request.ts";
 
@@ -90,12 +89,9 @@ export async function readFlowObjects(
 
 /** The service behind a host. @throws CliError when no route leads there */
 export async function readTarget(api: ClusterApi, host: string): Promise<Target> {
-  const [routes, mappings] = await Promise.all([
-    listObjects(api, "/apis/serving.knative.dev/v1/routes", RouteSchema, "routes"),
-    listObjects(api, "/apis/serving.knative.dev/v1beta1/domainmappings", DomainMappingSchema, "domain mappings"),
-  ]);
-  const target = findTarget(host, routes, mappings);
-  if (target === undefined) throw new CliError("notFound", `no route leads from host "${host}" to a service`);
+  const routes = await listObjects(api, "/apis/serving.knative.dev/v1/routes", RouteSchema, "routes");
+  const target = findTarget(host, routes);
+  if (target === undefined) throw new CliError("notFound", noTargetInWords(host, routes));
   return target;
 }
 

@@ -1,6 +1,5 @@
-import { LABEL } from "../../api/labels.ts";
-import { tagServiceName } from "../../api/names.ts";
-import type { DomainMapping } from "../../api/serving/v1beta1/types.ts";
+import { normalizeHost } from "../../api/hosts.ts";
+import { routeHosts } from "../../api/serving/v1/route-hosts.ts";
 import type { Route } from "../../api/serving/v1/types.ts";
 
 /** The service that a host leads to. */
@@ -9,55 +8,44 @@ export interface Target {
   readonly service: string;
   /** Empty for the service's own host. */
   readonly tag: string;
-  /** Revisions with their parts of the traffic. */
+  /** Revisions with their parts of the traffic, in percent. */
   readonly revisions: readonly { readonly name: string; readonly percent: number }[];
 }
 
-/** Lower case, without port and trailing dot. */
-function normalized(host: string): string {
-  return host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
+const CLUSTER_DOMAIN = "cluster.local";
+
+/** As a gateway would: by the hosts of the Routes' status and the names inside the cluster; the older Route has a host of two. */
+export function findTarget(host: string, routes: readonly Route[]): Target | undefined {
+  const wanted = normalizeHost(host);
+  const found = byAge(routes)
+    .flatMap(route => routeHosts(route, CLUSTER_DOMAIN))
+    .find(({ internal }) => internal.includes(wanted));
+  if (found === undefined) return undefined;
+  const { namespace, service, tag, shares } = found;
+  const revisions = shares
+    .filter(({ percent }) => percent > 0)
+    .map(({ revision, percent }) => ({ name: revision, percent }));
+  return { namespace, service, tag, revisions };
 }
 
-function hostOf(url: string | undefined): string | undefined {
-  return url !== undefined && URL.canParse(url) ? normalized(new URL(url).host) : undefined;
+function byAge(routes: readonly Route[]): Route[] {
+  const age = ({ metadata }: Route): string =>
+    [metadata.creationTimestamp ?? "", metadata.namespace, metadata.name].join("\n");
+  return routes.toSorted((a, b) => (age(a) < age(b) ? -1 : 1));
 }
 
-const inCluster = (service: string, namespace: string): string[] =>
-  ["", ".svc", ".svc.cluster.local"].map(suffix => `${service}.${namespace}${suffix}`);
+const MOST_HOSTS = 5;
 
-/** As a gateway would: by the hosts in the Routes' status, names inside the cluster, and DomainMappings. */
-export function findTarget(
-  host: string,
-  routes: readonly Route[],
-  mappings: readonly DomainMapping[],
-): Target | undefined {
-  const wanted = normalized(host);
-  const mapped = mappings.find(({ metadata }) => metadata.name?.toLowerCase() === wanted);
-  for (const route of routes) {
-    const { name = "", namespace = "", labels } = route.metadata;
-    const traffic = route.status?.traffic ?? [];
-    const target = (tag: string, shares: typeof traffic): Target => ({
-      namespace,
-      service: labels?.[LABEL.service] ?? name,
-      tag,
-      revisions: shares
-        .filter(share => share.revisionName !== undefined)
-        .map(share => ({ name: share.revisionName ?? "", percent: tag === "" ? (share.percent ?? 0) : 100 })),
-    });
-    const isMapped = mapped?.spec.ref.name === name && mapped.metadata.namespace === namespace;
-    const hosts = [hostOf(route.status?.url), ...inCluster(name, namespace)];
-    if (isMapped || hosts.includes(wanted)) {
-      return target(
-        "",
-        traffic.filter(share => (share.percent ?? 0) > 0),
-      );
-    }
-    for (const share of traffic) {
-      const { tag = "", url } = share;
-      if (tag === "") continue;
-      const tagged = [hostOf(url), ...inCluster(tagServiceName(name, tag), namespace)];
-      if (tagged.includes(wanted)) return target(tag, [share]);
-    }
-  }
-  return undefined;
+/** What to tell somebody whose host leads nowhere: the hosts there are, those that begin alike first. */
+export function noTargetInWords(host: string, routes: readonly Route[]): string {
+  const problem = `no route leads from host "${host}" to a service`;
+  const hosts = routes.flatMap(route =>
+    routeHosts(route, CLUSTER_DOMAIN).flatMap(({ internal }) => internal.slice(0, 1)),
+  );
+  if (hosts.length === 0) return `${problem}: there is no route at all`;
+  const [label = ""] = normalizeHost(host).split(".");
+  const isAlike = (candidate: string): boolean => label !== "" && candidate.split(".")[0] === label;
+  const shown = [...hosts.filter(isAlike), ...hosts.filter(one => !isAlike(one))].slice(0, MOST_HOSTS);
+  const more = hosts.length > shown.length ? `, and ${hosts.length - shown.length} more` : "";
+  return `${problem}; hosts with a route: ${shown.join(", ")}${more}`;
 }

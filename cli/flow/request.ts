@@ -1,5 +1,5 @@
 import type { RequestAttributes } from "../../core/flowcontrol/classifier.ts";
-import type { Target } from "./find-target.ts";
+import { serviceRequestAttributes, type RequestedService } from "../../core/flowcontrol/service-request.ts";
 
 /** A request as it stands on the command line. */
 export interface AskedRequest {
@@ -28,37 +28,22 @@ export function identityOf({ user, groups }: Pick<AskedRequest, "user" | "groups
   return { user, groups: [...new Set([...groups, ...ofAccount, "system:authenticated"])] };
 }
 
-const VERBS: Readonly<Record<string, string>> = {
-  GET: "get",
-  HEAD: "get",
-  POST: "create",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-};
-
-/** What flow control looks at: how an HTTP request to a service is read. */
-export function attributesOf(request: AskedRequest, target: Target): RequestAttributes {
+/** What flow control looks at. */
+export function attributesOf(request: AskedRequest, service: RequestedService): RequestAttributes {
   const headers = new Map(request.headers.map(([name, value]) => [name.toLowerCase(), value]));
-  const [path = "/"] = request.path.split("?");
-  return {
-    ...identityOf(request),
-    verb: VERBS[request.method] ?? request.method.toLowerCase(),
-    resource: {
-      apiGroup: "serving.knative.dev",
-      resource: "services",
-      subresource: target.tag,
-      namespace: target.namespace,
-      name: target.service,
-    },
-    path,
-    header: name => headers.get(name),
-  };
+  const { method, path } = request;
+  return serviceRequestAttributes(
+    { method, target: path, header: name => headers.get(name) },
+    service,
+    identityOf(request),
+  );
 }
 
 /** `HOST[/PATH]`, with or without `http://`. */
 export function splitAddress(address: string): { readonly host: string; readonly path: string } {
   const bare = address.replace(/^https?:\/\//, "");
-  const slash = bare.indexOf("/");
-  return slash < 0 ? { host: bare, path: "/" } : { host: bare.slice(0, slash), path: bare.slice(slash) };
+  const end = bare.search(/[/?]/);
+  if (end < 0) return { host: bare, path: "/" };
+  const rest = bare.slice(end);
+  return { host: bare.slice(0, end), path: rest.startsWith("/") ? rest : `/${rest}` };
 }

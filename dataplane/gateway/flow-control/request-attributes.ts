@@ -1,29 +1,8 @@
 import type { RequestAttributes } from "../../../core/flowcontrol/classifier.ts";
+import { serviceRequestAttributes, type RequestedService } from "../../../core/flowcontrol/service-request.ts";
 import type { Exchange } from "../../shared/http/exchange.ts";
 import type { Identity } from "../identity/identity.ts";
 import { isIdentityField } from "../identity/proxy-identity.ts";
-
-const SERVING_GROUP = "serving.knative.dev";
-
-/** HTTP methods in the API's words; others are lower-cased. */
-const VERBS: Readonly<Record<string, string>> = {
-  GET: "get",
-  HEAD: "get",
-  POST: "create",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-};
-
-export const verbOf = (method: string): string => VERBS[method] ?? method.toLowerCase();
-
-/** The service a request is for. */
-export interface RequestedService {
-  readonly namespace: string;
-  readonly service: string;
-  /** Empty for the service's own host. */
-  readonly tag: string;
-}
 
 /**
  * What flow control looks at in a request to a service. Fields that say who the client is are not among its headers: whoever
@@ -31,22 +10,10 @@ export interface RequestedService {
  */
 export function requestAttributes(
   request: Pick<Exchange, "method" | "target" | "header">,
-  { namespace, service, tag }: RequestedService,
-  { user, groups }: Identity,
+  service: RequestedService,
+  identity: Identity,
 ): RequestAttributes {
-  const query = request.target.indexOf("?");
-  return {
-    user,
-    groups,
-    verb: verbOf(request.method),
-    resource: {
-      apiGroup: SERVING_GROUP,
-      resource: "services",
-      subresource: tag,
-      namespace,
-      name: service,
-    },
-    path: query < 0 ? request.target : request.target.slice(0, query),
-    header: name => (isIdentityField(name) ? undefined : request.header(name)),
-  };
+  const { method, target } = request;
+  const header = (name: string): string | undefined => (isIdentityField(name) ? undefined : request.header(name));
+  return serviceRequestAttributes({ method, target, header }, service, identity);
 }

@@ -1,8 +1,6 @@
-import { LABEL, VISIBILITY_CLUSTER_LOCAL } from "../../../api/labels.ts";
-import { tagServiceName } from "../../../api/names.ts";
+import { routeHosts } from "../../../api/serving/v1/route-hosts.ts";
 import type { Route } from "../../../api/serving/v1/types.ts";
 import { routeFingerprint } from "../../../api/wire/programmed.ts";
-import { clusterHosts, hostOfUrl, isClusterHost } from "./hosts.ts";
 import { TrafficDeck } from "./traffic-deck.ts";
 
 /** Where the requests of one host go. `T` is whatever stands for a revision. */
@@ -42,39 +40,21 @@ export interface CompileOptions<T> {
  * served on the internal listener only; public hosts on both, since pods may use them too.
  */
 export function compileRoute<T>(route: Route, options: CompileOptions<T>): CompiledRoute<T> {
-  const { name = "", namespace = "", labels, uid = "", creationTimestamp } = route.metadata;
+  const { name = "", namespace = "", uid = "", creationTimestamp } = route.metadata;
   const { clusterDomain, random, revision } = options;
-  const traffic = (route.status?.traffic ?? []).filter(target => (target.revisionName ?? "") !== "");
   const external = new Map<string, RouteTarget<T>>();
   const internal = new Map<string, RouteTarget<T>>();
-  const isLocal = labels?.[LABEL.visibility] === VISIBILITY_CLUSTER_LOCAL;
-
-  const serve = (url: string | undefined, service: string, target: RouteTarget<T>): void => {
-    const host = hostOfUrl(url);
-    if (host !== undefined) {
-      internal.set(host, target);
-      if (!isLocal && !isClusterHost(host, clusterDomain)) external.set(host, target);
-    }
-    for (const local of clusterHosts(service, namespace, clusterDomain)) internal.set(local, target);
-  };
-  const target = (tag: string, shares: readonly { readonly revision: string; readonly percent: number }[]) => ({
-    namespace,
-    route: name,
-    service: labels?.[LABEL.service] ?? name,
-    tag,
-    deck: new TrafficDeck(
+  const revisions = new Set<string>();
+  for (const { shares, ...hosts } of routeHosts(route, clusterDomain)) {
+    const deck = new TrafficDeck(
       shares.map(share => ({ target: revision(namespace, share.revision), percent: share.percent })),
       random,
-    ),
-  });
-
-  if (traffic.length > 0) {
-    const shares = traffic.map(({ revisionName = "", percent = 0 }) => ({ revision: revisionName, percent }));
-    if (shares.some(share => share.percent > 0)) serve(route.status?.url, name, target("", shares));
-    for (const { tag = "", revisionName = "", url } of traffic) {
-      if (tag === "") continue;
-      serve(url, tagServiceName(name, tag), target(tag, [{ revision: revisionName, percent: 100 }]));
-    }
+    );
+    const { route: routeName, service, tag } = hosts;
+    const target: RouteTarget<T> = { namespace, route: routeName, service, tag, deck };
+    for (const host of hosts.external) external.set(host, target);
+    for (const host of hosts.internal) internal.set(host, target);
+    for (const share of shares) revisions.add(share.revision);
   }
   return {
     key: `${namespace}/${name}`,
@@ -84,6 +64,6 @@ export function compileRoute<T>(route: Route, options: CompileOptions<T>): Compi
     uid,
     external,
     internal,
-    revisions: new Set(traffic.map(({ revisionName = "" }) => revisionName)),
+    revisions,
   };
 }

@@ -1,5 +1,5 @@
+import { parseClusterHost } from "../../../api/hosts.ts";
 import type { RouteTarget } from "./compiled-route.ts";
-import { parseClusterHost } from "./hosts.ts";
 import { TrafficDeck } from "./traffic-deck.ts";
 
 export interface RevisionTargetOptions<T> {

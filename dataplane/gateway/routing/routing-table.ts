@@ -1,5 +1,6 @@
+import { normalizeHost } from "../../../api/hosts.ts";
 import type { CompiledRoute, RouteTarget } from "./compiled-route.ts";
-import { normalizeHost, type ListenerName } from "./hosts.ts";
+import type { ListenerName } from "./hosts.ts";
 
 /** All hosts at one moment; never changed, only replaced. */
 export class RoutingTable<T> {
