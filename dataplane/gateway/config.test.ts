@@ -22,6 +22,17 @@ describe("parseConfig", () => {
     expect(trustedProxies?.check("fd00::1", "ipv6")).toBe(true);
   });
 
+  it("has TLS where its files are named", () => {
+    expect(parseConfig({})).toMatchObject({ tls: undefined, clientSystemNames: false });
+    const env = { TLS_CERT_FILE: "/tls/tls.crt", TLS_KEY_FILE: "/tls/tls.key", TLS_CLIENT_CA_FILE: "/ca/ca.crt" };
+    expect(parseConfig(env).tls).toEqual({
+      port: 8443,
+      files: { certFile: "/tls/tls.crt", keyFile: "/tls/tls.key", clientCaFile: "/ca/ca.crt" },
+      handshakeTimeoutMs: 10_000,
+      reloadPeriodMs: 10_000,
+    });
+  });
+
   it("believes nobody's word about identities but the cluster's own tokens, unless told otherwise", () => {
     expect(parseConfig({})).toMatchObject({ identityProxies: undefined, oidcIssuers: [], tokenReview: "cluster" });
     const told = parseConfig({
@@ -42,6 +53,12 @@ describe("parseConfig", () => {
     [{ OIDC_ISSUERS: '[{"issuer":"https://a","audience":"a","typo":1}]' }, /OIDC_ISSUERS at 0: .*typo/],
     [{ IDENTITY_PROXIES: "everybody" }, /IDENTITY_PROXIES: not an address or range/],
     [{ TOKEN_REVIEW: "some" }, /TOKEN_REVIEW: .*\(got "some"\)/],
+    [{ TLS_CERT_FILE: "/a" }, /TLS_KEY_FILE: needed with TLS_CERT_FILE \(got undefined\)/],
+    [{ TLS_KEY_FILE: "/a" }, /TLS_CERT_FILE: needed with TLS_KEY_FILE \(got undefined\)/],
+    [{ TLS_CLIENT_CA_FILE: "/a" }, /TLS_CERT_FILE: needed with TLS_CLIENT_CA_FILE \(got undefined\)/],
+    [{ TLS_CERT_FILE: "", TLS_KEY_FILE: "/a" }, /TLS_CERT_FILE: .*\(got ""\)/],
+    [{ TLS_HANDSHAKE_TIMEOUT_MS: "0" }, /TLS_HANDSHAKE_TIMEOUT_MS: .*>=100 \(got "0"\)/],
+    [{ TLS_CLIENT_SYSTEM_NAMES: "yes" }, /TLS_CLIENT_SYSTEM_NAMES: .*\(got "yes"\)/],
     [{ EXTERNAL_PORT: "70000" }, /EXTERNAL_PORT: .*<=65535 \(got "70000"\)/],
     [{ ACCESS_LOG: "yes" }, /ACCESS_LOG: .*\(got "yes"\)/],
     [{ TRUSTED_PROXIES: "10.0.0.0/33" }, /TRUSTED_PROXIES: not an address or range \(got "10.0.0.0\/33"\)/],

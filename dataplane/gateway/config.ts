@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { z } from "zod";
 import { OidcIssuerSchema, type OidcIssuer } from "./identity/oidc.ts";
 import { TOKEN_REVIEW_MODES, type TokenReviewMode } from "./identity/token-review.ts";
+import type { TlsFiles } from "./tls/tls-files.ts";
 import { LOG_LEVELS, type LogLevel } from "../shared/logger.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
@@ -27,7 +28,7 @@ const json = <S extends z.ZodType>(content: S) =>
     .pipe(content);
 
 /** The gateway's whole configuration: environment variables, parsed once at start. */
-const schema = z.object({
+const variables = z.object({
   SYSTEM_NAMESPACE: z.string().min(1).default("fairway-system"),
   /** This replica's name in its reports; the pod's name in a cluster. */
   POD_NAME: z.string().min(1).optional(),
@@ -47,6 +48,18 @@ const schema = z.object({
   OIDC_ISSUERS: json(z.array(OidcIssuerSchema)).prefault("[]"),
   /** Which bearer tokens the API server is asked about: those that say the cluster made them, all, none. */
   TOKEN_REVIEW: z.enum(TOKEN_REVIEW_MODES).default("cluster"),
+  /** The port with TLS. It opens when its files are there, and is none without TLS_CERT_FILE. */
+  TLS_PORT: port(8443),
+  /** PEM files of the certificate, with its issuers, and of its key: both or none. Looked at again while the gateway runs. */
+  TLS_CERT_FILE: z.string().min(1).optional(),
+  TLS_KEY_FILE: z.string().min(1).optional(),
+  /** PEM file of the roots whose client certificates say who sends a request; while it is not there clients are not asked. */
+  TLS_CLIENT_CA_FILE: z.string().min(1).optional(),
+  /** Whether client certificates may give names that begin with `system:`; for a cluster's own CA. */
+  TLS_CLIENT_SYSTEM_NAMES: flag("false"),
+  TLS_HANDSHAKE_TIMEOUT_MS: z.coerce.number().int().min(100).default(10_000),
+  /** How often the files are looked at. */
+  TLS_RELOAD_PERIOD_MS: z.coerce.number().int().min(100).default(10_000),
   /** Where reports go instead of the leader's published endpoint: for a gateway outside the cluster. */
   FAIRWAY_AUTOSCALER_URL: z.url().optional(),
   /** File with the token that reports carry; read again when it changes. */
@@ -73,6 +86,23 @@ const schema = z.object({
   DRAIN_TIMEOUT_MS: milliseconds(300_000),
 });
 
+const schema = variables.superRefine(({ TLS_CERT_FILE, TLS_KEY_FILE, TLS_CLIENT_CA_FILE }, context) => {
+  const needs = (name: string, other: string): void =>
+    context.addIssue({ code: "custom", path: [name], message: `needed with ${other}` });
+  if (TLS_CERT_FILE !== undefined && TLS_KEY_FILE === undefined) needs("TLS_KEY_FILE", "TLS_CERT_FILE");
+  if (TLS_CERT_FILE === undefined && TLS_KEY_FILE !== undefined) needs("TLS_CERT_FILE", "TLS_KEY_FILE");
+  if (TLS_CERT_FILE === undefined && TLS_KEY_FILE === undefined && TLS_CLIENT_CA_FILE !== undefined)
+    needs("TLS_CERT_FILE", "TLS_CLIENT_CA_FILE");
+});
+
+/** The entrance with TLS. */
+export interface TlsConfig {
+  readonly port: number;
+  readonly files: TlsFiles;
+  readonly handshakeTimeoutMs: number;
+  readonly reloadPeriodMs: number;
+}
+
 export interface GatewayConfig {
   readonly systemNamespace: string;
   readonly podName: string;
@@ -88,6 +118,9 @@ export interface GatewayConfig {
   readonly identityProxies: BlockList | undefined;
   readonly oidcIssuers: readonly OidcIssuer[];
   readonly tokenReview: TokenReviewMode;
+  /** Absent: in the clear only. */
+  readonly tls: TlsConfig | undefined;
+  readonly clientSystemNames: boolean;
   readonly autoscalerUrl: string | undefined;
   readonly reportTokenFile: string;
   readonly flowControl: boolean;
@@ -134,6 +167,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
     identityProxies: parseAddresses("IDENTITY_PROXIES", values.IDENTITY_PROXIES),
     oidcIssuers: values.OIDC_ISSUERS,
     tokenReview: values.TOKEN_REVIEW,
+    tls: tlsConfig(values),
+    clientSystemNames: values.TLS_CLIENT_SYSTEM_NAMES,
     autoscalerUrl: values.FAIRWAY_AUTOSCALER_URL,
     reportTokenFile: values.REPORT_TOKEN_FILE,
     flowControl: values.FLOW_CONTROL,
@@ -147,6 +182,17 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
     connectTimeoutMs: values.CONNECT_TIMEOUT_MS,
     shutdownDelayMs: values.SHUTDOWN_DELAY_MS,
     drainTimeoutMs: values.DRAIN_TIMEOUT_MS,
+  };
+}
+
+function tlsConfig(values: z.infer<typeof schema>): TlsConfig | undefined {
+  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = values;
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  return {
+    port: values.TLS_PORT,
+    files: { certFile, keyFile, clientCaFile: values.TLS_CLIENT_CA_FILE },
+    handshakeTimeoutMs: values.TLS_HANDSHAKE_TIMEOUT_MS,
+    reloadPeriodMs: values.TLS_RELOAD_PERIOD_MS,
   };
 }
 

@@ -18,6 +18,16 @@ export class BadRequestError extends Error {
   }
 }
 
+/** The client shows a certificate that does not hold, and nothing else that says who it is. */
+export class ClientCertificateError extends Error {
+  readonly code = "CLIENT_CERTIFICATE_INVALID";
+  /** @param problem as OpenSSL calls it, such as `CERT_HAS_EXPIRED` */
+  constructor(problem: string) {
+    super(`the client certificate does not hold: ${problem}`);
+    this.name = "ClientCertificateError";
+  }
+}
+
 /** No room to wait for a place at the revision. */
 export class RevisionQueueFullError extends Error {
   readonly code = "QUEUE_FULL";

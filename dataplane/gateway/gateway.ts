@@ -6,6 +6,7 @@ import type { Clock } from "../shared/clock.ts";
 import { H1Upstream } from "../shared/http/h1-upstream.ts";
 import { H2Upstream } from "../shared/http/h2-upstream.ts";
 import { startListener, type Listener } from "../shared/http/listener.ts";
+import type { TlsFront } from "../shared/http/tls-front.ts";
 import { DEFAULT_UPSTREAM, type Upstream, type UpstreamOptions } from "../shared/http/upstream.ts";
 import type { Logger } from "../shared/logger.ts";
 import { createAccessLog, noAccessLog } from "./chain/access-log.ts";
@@ -31,6 +32,8 @@ import type { RevisionSettings } from "./revisions/revision-settings.ts";
 import { RevisionRegistry } from "./revisions/revision-registry.ts";
 import { revisionTargets } from "./routing/revision-target.ts";
 import { RoutingTable } from "./routing/routing-table.ts";
+import { SecureEntrance } from "./tls/secure-entrance.ts";
+import { tlsMetrics } from "./tls/tls-metrics.ts";
 import { ClusterView } from "./watch/cluster-view.ts";
 import { flowControlObjects } from "./watch/flow-control-objects.ts";
 import type { KubeClient } from "./watch/kube-client.ts";
@@ -51,6 +54,8 @@ export interface GatewayParts {
 export interface Gateway {
   readonly externalPort: number;
   readonly internalPort: number;
+  /** Absent while there is no certificate. */
+  readonly tlsPort: number | undefined;
   readonly adminPort: number;
   /** Lets running requests end, within bounds, and stops; the admin server last. Repeatable. */
   stop(): Promise<void>;
@@ -219,7 +224,11 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       },
     }),
     findRevision: key => revisions.find(key),
-    identify: identifier({ proxies: config.identityProxies, tokens: tokenIdentities(parts, metrics) }),
+    identify: identifier({
+      proxies: config.identityProxies,
+      certificates: { wallMs: () => clock.wallMs(), systemNames: config.clientSystemNames },
+      tokens: tokenIdentities(parts, metrics),
+    }),
     peers,
     flowControl,
     trustedProxies: { clients: config.trustedProxies, identities: config.identityProxies },
@@ -229,9 +238,10 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     accessLog: config.accessLog ? createAccessLog(logger) : noAccessLog,
     logger,
   });
-  const listen = (name: "external" | "internal", port: number): Promise<Listener> =>
+  const listen = (name: "external" | "internal", port: number, tls?: TlsFront): Promise<Listener> =>
     startListener({
       port,
+      ...(tls === undefined ? {} : { tls }),
       ...(config.listenHost === undefined ? {} : { host: config.listenHost }),
       limits: {
         headersTimeoutMs: config.headersTimeoutMs,
@@ -240,15 +250,17 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       },
       onExchange: exchange => chain(exchange, name),
     });
-  const listeners = await Promise.all([
+  const [external, internal, secure] = await Promise.all([
     listen("external", config.externalPort),
     listen("internal", config.internalPort),
+    openSecureEntrance(parts, (port, tls) => listen("external", port, tls)),
   ]);
-  const [external, internal] = listeners;
+  const listeners = [external, internal, ...(secure === undefined ? [] : [secure])];
   stage = "serving";
   reporter.start();
   programmed();
-  logger.info({ externalPort: external.port, internalPort: internal.port, routes: table.routes.length }, "serving");
+  const ports = { externalPort: external.port, internalPort: internal.port, tlsPort: secure?.port };
+  logger.info({ ...ports, routes: table.routes.length }, "serving");
 
   const wait = (ms: number): Promise<void> => new Promise(resolve => clock.after(ms, resolve));
   const stop = async (): Promise<void> => {
@@ -257,7 +269,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     for (const listener of listeners) listener.lastCalls();
     await wait(config.shutdownDelayMs);
     stage = "draining";
-    const active = () => external.active + internal.active;
+    const active = () => listeners.reduce((sum, listener) => sum + listener.active, 0);
     logger.info({ active: active(), timeoutMs: config.drainTimeoutMs }, "draining");
     const closed = Promise.all(listeners.map(listener => listener.close()));
     await Promise.race([closed, wait(config.drainTimeoutMs)]);
@@ -279,6 +291,9 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const gateway: Gateway = {
     externalPort: external.port,
     internalPort: internal.port,
+    get tlsPort() {
+      return secure?.port;
+    },
     adminPort: admin.port,
     stopped: stopped.promise,
     stop() {
@@ -288,6 +303,26 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     },
   };
   return gateway;
+}
+
+/** Undefined where nothing names a certificate. */
+async function openSecureEntrance(
+  { config, clock, logger, registry }: GatewayParts,
+  listen: (port: number, tls: TlsFront) => Promise<Listener>,
+): Promise<SecureEntrance | undefined> {
+  if (config.tls === undefined) return undefined;
+  const { port, files, handshakeTimeoutMs, reloadPeriodMs: periodMs } = config.tls;
+  const entrance = new SecureEntrance({
+    files,
+    periodMs,
+    handshakeTimeoutMs,
+    clock,
+    logger,
+    metrics: tlsMetrics(registry),
+    listen: tls => listen(port, tls),
+  });
+  await entrance.start();
+  return entrance;
 }
 
 /** Undefined where nobody's tokens are believed. */

@@ -5,6 +5,8 @@ import type { Exchange } from "../../shared/http/exchange.ts";
 export interface AccessEntry {
   readonly listener: string;
   readonly revision: string | undefined;
+  /** Who sent it, as flow schemas see it. */
+  readonly user: string | undefined;
   /** The gateway it was passed on to. */
   readonly passedTo: string | undefined;
   readonly pod: string | undefined;
@@ -29,6 +31,7 @@ export function createAccessLog(logger: Logger): AccessLog {
         method: exchange.method,
         host: exchange.authority,
         path: query < 0 ? exchange.target : exchange.target.slice(0, query),
+        scheme: exchange.tls === undefined ? "http" : "https",
         protocol: exchange.protocol,
         client: exchange.remoteAddress,
         userAgent: exchange.header("user-agent"),

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ClientGoneError, UpstreamError, UpstreamTimeoutError } from "../../shared/http/relay.ts";
 import {
   BadRequestError,
+  ClientCertificateError,
   NoPodError,
   PlaceTimeoutError,
   RevisionFailedError,
@@ -15,6 +16,7 @@ describe("errorAnswer", () => {
   it.each([
     [new RouteNotFoundError("x"), 404, undefined],
     [new BadRequestError("x"), 400, undefined],
+    [new ClientCertificateError("CERT_HAS_EXPIRED"), 401, undefined],
     [new RevisionQueueFullError("ns/r", 50, 50, 7), 429, 7],
     [new PlaceTimeoutError("ns/r", 2, 1000, 3), 429, 3],
     [new NoPodError("ns/r", 1000, trouble, 1), 503, 1],

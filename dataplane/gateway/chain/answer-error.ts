@@ -2,6 +2,7 @@ import type { Exchange, RawHeaders } from "../../shared/http/exchange.ts";
 import { ClientGoneError, UpstreamError, UpstreamTimeoutError } from "../../shared/http/relay.ts";
 import {
   BadRequestError,
+  ClientCertificateError,
   NoPodError,
   PlaceTimeoutError,
   RevisionFailedError,
@@ -27,6 +28,7 @@ export interface ErrorAnswer {
 export function errorAnswer(error: unknown): ErrorAnswer {
   if (error instanceof RouteNotFoundError) return { status: 404, code: error.code, message: error.message };
   if (error instanceof BadRequestError) return { status: 400, code: error.code, message: error.message };
+  if (error instanceof ClientCertificateError) return { status: 401, code: error.code, message: error.message };
   if (
     error instanceof RevisionQueueFullError ||
     error instanceof PlaceTimeoutError ||

@@ -60,6 +60,7 @@ interface Visit {
   /** Set when another gateway passed it on. */
   readonly passed: PassedRequest | undefined;
   revision: RevisionBackend | undefined;
+  identity: Identity | undefined;
   classification: Classification | undefined;
   /** The gateway that it was passed on to: that one counts it, and tells of it. */
   passedTo: string | undefined;
@@ -84,7 +85,7 @@ interface Outcome {
  * What happens to a request, in this order:
  *
  *     route       the host names a route, the route's percents a revision        404
- *     identify    who sends it
+ *     identify    who sends it                                                   401
  *     home        a revision with few places has one gateway where all wait for them: on to that, once
  *     count       from here on the autoscaler sees it
  *     classify    priority level and flow
@@ -106,6 +107,7 @@ export function createChain(parts: ChainParts): (exchange: Exchange, listener: L
       visit.revision = revision;
       const identified = identify(parts, visit);
       const identity = identified instanceof Promise ? await identified : identified;
+      visit.identity = identity;
       outcome = await serveAtHome(parts, visit, { revision, service, identity });
     } catch (error) {
       outcome = fail(parts, visit, error);
@@ -120,6 +122,7 @@ export function createChain(parts: ChainParts): (exchange: Exchange, listener: L
       startMs: clock.nowMs(),
       passed: listener === "internal" ? parts.peers.passedBy(exchange) : undefined,
       revision: undefined,
+      identity: undefined,
       classification: undefined,
       passedTo: undefined,
       pod: undefined,
@@ -319,13 +322,14 @@ function fail(parts: ChainParts, visit: Visit, error: unknown): Outcome {
 }
 
 function observe(parts: ChainParts, visit: Visit, { status, responseBytes, errorCode }: Outcome): void {
-  const { exchange, listener, startMs, revision, classification, passedTo, pod, waitedMs } = visit;
+  const { exchange, listener, startMs, revision, identity, classification, passedTo, pod, waitedMs } = visit;
   const durationMs = parts.clock.nowMs() - startMs;
   if (passedTo !== undefined) parts.metrics.passedOn.inc();
   else if (revision !== undefined) parts.metrics.of(revision).ended(status, durationMs / 1000);
   parts.accessLog(exchange, {
     listener,
     revision: revision?.key,
+    user: identity?.user,
     passedTo,
     pod: pod?.name,
     flowSchema: classification?.schema.name,

@@ -9,12 +9,19 @@ proxies.addSubnet("fd00::", 8, "ipv6");
 
 function fields(
   raw: string[],
-  more: { trusted?: BlockList; authenticators?: BlockList; remoteAddress?: string; toHttp2?: boolean } = {},
+  more: {
+    trusted?: BlockList;
+    authenticators?: BlockList;
+    remoteAddress?: string;
+    toHttp2?: boolean;
+    tls?: Exchange["tls"];
+  } = {},
 ) {
   const exchange = {
     rawHeaders: raw,
     remoteAddress: more.remoteAddress ?? "10.1.2.3",
     authority: "a.example.com",
+    tls: more.tls,
   } as unknown as Exchange;
   const flat = requestFields(
     exchange,
@@ -63,6 +70,20 @@ describe("requestFields", () => {
       "X-Forwarded-Proto": "http",
     });
     expect(JSON.stringify(pairs)).not.toContain("203.0.113.7");
+  });
+
+  it("says whether it came by TLS, whatever the client claims", () => {
+    const said = (tls: Exchange["tls"], claim: string) =>
+      only(
+        fields(["X-Forwarded-Proto", claim, "Forwarded", `proto=${claim}`], { tls }),
+        "X-Forwarded-Proto",
+        "Forwarded",
+      );
+    expect(said({ certificate: undefined }, "http")).toEqual({
+      "X-Forwarded-Proto": "https",
+      Forwarded: "for=10.1.2.3;host=a.example.com;proto=https",
+    });
+    expect(said(undefined, "https")).toMatchObject({ "X-Forwarded-Proto": "http" });
   });
 
   it("extends what a trusted proxy says", () => {

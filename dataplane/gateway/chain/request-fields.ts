@@ -47,7 +47,7 @@ export interface TrustedProxies {
  * @param toHttp2 whether the pod is spoken to over HTTP/2
  */
 export function requestFields(exchange: Exchange, { clients, identities }: TrustedProxies, toHttp2: boolean): string[] {
-  const { rawHeaders, remoteAddress } = exchange;
+  const { rawHeaders, remoteAddress, tls } = exchange;
   const isTrusted = clients !== undefined && speaksForOthers(exchange, clients);
   const isAuthenticator = identities !== undefined && speaksForOthers(exchange, identities);
   const options = connectionOptions(rawHeaders);
@@ -87,7 +87,7 @@ export function requestFields(exchange: Exchange, { clients, identities }: Trust
 
   if (cookies !== undefined) fields.push("Cookie", cookies);
   if (takesTrailers && toHttp2) fields.push("TE", "trailers");
-  const proto = before?.get("x-forwarded-proto") ?? "http";
+  const proto = before?.get("x-forwarded-proto") ?? (tls === undefined ? "http" : "https");
   const host = before?.get("x-forwarded-host") ?? exchange.authority;
   const earlierFor = before?.get("x-forwarded-for");
   const earlierForwarded = before?.get("forwarded");

@@ -1,5 +1,7 @@
 import type { BlockList } from "node:net";
 import type { Exchange } from "../../shared/http/exchange.ts";
+import { ClientCertificateError } from "../errors.ts";
+import { certificateIdentity, type CertificateIdentityOptions } from "./certificate-identity.ts";
 import { ANONYMOUS, type Identity } from "./identity.ts";
 import { proxyIdentity } from "./proxy-identity.ts";
 import type { TokenIdentities, TokenSource } from "./token-identity.ts";
@@ -7,6 +9,7 @@ import type { TokenIdentities, TokenSource } from "./token-identity.ts";
 export interface IdentifyOptions {
   /** Whose word about identities counts. */
   readonly proxies: BlockList | undefined;
+  readonly certificates: CertificateIdentityOptions;
   /** Absent: bearer tokens are none of the gateway's business. */
   readonly tokens: TokenIdentities | undefined;
 }
@@ -14,22 +17,36 @@ export interface IdentifyOptions {
 const BEARER = /^bearer +(\S+) *$/i;
 
 /**
- * Tells who sends a request: as a trusted proxy says, else the owner of the bearer token, else nobody in particular. Never
- * refuses and never rejects. A promise only while a token is looked up.
+ * Tells who sends a request: as a trusted proxy says, else as the client's certificate does, else the owner of the bearer
+ * token, else nobody in particular. A promise only while a token is looked up. Throws, or rejects with, `ClientCertificateError` for a
+ * certificate that does not hold when nothing else says who it is: as upstream, who shows a bad one is not anonymous.
  */
 export function identifier({
   proxies,
+  certificates,
   tokens,
 }: IdentifyOptions): (
-  exchange: Pick<Exchange, "remoteAddress" | "header" | "rawHeaders">,
+  exchange: Pick<Exchange, "remoteAddress" | "header" | "rawHeaders" | "tls">,
 ) => Identity | Promise<Identity> {
   return exchange => {
     const told = proxies === undefined ? undefined : proxyIdentity(exchange, proxies);
     if (told !== undefined) return told;
+    let refused: ClientCertificateError | undefined;
+    try {
+      const certified = certificateIdentity(exchange, certificates);
+      if (certified !== undefined) return certified;
+    } catch (error) {
+      if (!(error instanceof ClientCertificateError)) throw error;
+      refused = error;
+    }
+    const orAnonymous = (owner: Identity | undefined): Identity => {
+      if (owner === undefined && refused !== undefined) throw refused;
+      return owner ?? ANONYMOUS;
+    };
     const token = tokens === undefined ? undefined : BEARER.exec(exchange.header("authorization") ?? "")?.[1];
-    if (tokens === undefined || token === undefined) return ANONYMOUS;
+    if (tokens === undefined || token === undefined) return orAnonymous(undefined);
     const owner = tokens.of(token);
-    return owner instanceof Promise ? owner.then(found => found ?? ANONYMOUS) : (owner ?? ANONYMOUS);
+    return owner instanceof Promise ? owner.then(orAnonymous) : orAnonymous(owner);
   };
 }
 

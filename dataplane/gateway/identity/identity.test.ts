@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ClientCertificate } from "../../shared/http/client-tls.ts";
 import { FakeClock } from "../../shared/testing/fake-clock.ts";
 import { firstOf, identifier } from "./identify.ts";
 import { ANONYMOUS, authenticated, type Identity } from "./identity.ts";
@@ -14,8 +15,24 @@ import { reviewedTokens } from "./token-review.ts";
 
 const never = new AbortController().signal;
 
-const exchange = (headers: readonly (readonly [string, string])[], remoteAddress = "10.0.0.9") => ({
+const exchange = (
+  headers: readonly (readonly [string, string])[],
+  remoteAddress = "10.0.0.9",
+  certificate?: Partial<ClientCertificate>,
+) => ({
   remoteAddress,
+  tls:
+    certificate === undefined
+      ? undefined
+      : {
+          certificate: {
+            commonName: "carol",
+            organizations: [],
+            notAfterMs: Infinity,
+            problem: undefined,
+            ...certificate,
+          },
+        },
   rawHeaders: headers.flat(),
   header: (name: string) => headers.find(([own]) => own.toLowerCase() === name)?.[1],
 });
@@ -29,7 +46,8 @@ describe("identifier", () => {
     source: async token => (token === "a1" ? { identity: alice } : undefined),
     onFailure: () => undefined,
   });
-  const identify = identifier({ proxies, tokens });
+  const certificates = { wallMs: () => 1_000, systemNames: false };
+  const identify = identifier({ proxies, certificates, tokens });
 
   it("believes a trusted proxy, and nobody else", async () => {
     const fields = [
@@ -47,6 +65,52 @@ describe("identifier", () => {
     // Its word goes before a token; where it says nothing, the token counts.
     expect(identify(exchange([...fields, ["Authorization", "Bearer a1"]], "10.1.2.3"))).toMatchObject({ user: "eve" });
     expect(await identify(exchange([["Authorization", "Bearer a1"]], "10.1.2.3"))).toBe(alice);
+  });
+
+  const bearer = [["Authorization", "Bearer a1"]] as const;
+
+  it("believes a client's certificate after a trusted proxy and before a token", async () => {
+    const fields = [["X-Remote-User", "eve"], ...bearer] as const;
+    expect(identify(exchange(fields, "10.1.2.3", {}))).toMatchObject({ user: "eve" });
+    expect(identify(exchange(fields, "10.0.0.9", { organizations: ["devs", "ops"] }))).toEqual({
+      user: "carol",
+      groups: ["devs", "ops", "system:authenticated"],
+    });
+    // One that names nobody is none.
+    expect(await identify(exchange(bearer, "", { commonName: "" }))).toBe(alice);
+    expect(identify(exchange([], "", { commonName: "" }))).toBe(ANONYMOUS);
+  });
+
+  it("takes nobody with a bad certificate as anonymous, but for who else one may be", async () => {
+    const bad = { problem: "INVALID_PURPOSE" };
+    const refusal = "the client certificate does not hold: INVALID_PURPOSE";
+    expect(() => identify(exchange([], "", bad))).toThrow(refusal);
+    expect(await identify(exchange(bearer, "", bad))).toBe(alice);
+    const made = exchange([["Authorization", "Bearer made-up"]], "", bad);
+    await expect(identify(made)).rejects.toThrow(refusal);
+    // The verdict is known by now.
+    expect(() => identify(made)).toThrow(refusal);
+    expect(identify(exchange([["X-Remote-User", "eve"]], "10.1.2.3", bad))).toMatchObject({ user: "eve" });
+    // It ends while its connection lasts.
+    expect(identify(exchange([], "", { notAfterMs: 1_000 }))).toMatchObject({ user: "carol" });
+    expect(() => identify(exchange([], "", { notAfterMs: 999 }))).toThrow("CERT_HAS_EXPIRED");
+  });
+
+  it("lets only the cluster's own authority give the cluster's own names", () => {
+    const master = { commonName: "root", organizations: ["system:masters", "devs"] };
+    expect(identify(exchange([], "", master))).toEqual({ user: "root", groups: ["devs", "system:authenticated"] });
+    const node = { commonName: "system:node:a", organizations: ["system:nodes"] };
+    expect(identify(exchange([], "", node))).toBe(ANONYMOUS);
+    const identifyOfCluster = identifier({
+      proxies,
+      certificates: { ...certificates, systemNames: true },
+      tokens: undefined,
+    });
+    expect(identifyOfCluster(exchange([], "", master))).toEqual({
+      user: "root",
+      groups: ["system:masters", "devs", "system:authenticated"],
+    });
+    expect(identifyOfCluster(exchange([], "", node))).toMatchObject({ user: "system:node:a" });
   });
 
   it("takes who shows no token, or one of nobody's, as anonymous", async () => {

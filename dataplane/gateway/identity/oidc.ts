@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
 import { z } from "zod";
-import { authenticated } from "./identity.ts";
+import { authenticatedOutside } from "./identity.ts";
 import type { TokenOwner, TokenSource } from "./token-identity.ts";
 
 /** One issuer whose tokens are believed; the fields are those of Kubernetes' `--oidc-*` flags. */
@@ -72,12 +72,8 @@ function ownerOf(payload: JWTPayload, issuer: OidcIssuer): TokenOwner | undefine
   const prefixed = groups
     .filter(group => typeof group === "string")
     .map(group => `${issuer.groupsPrefix ?? ""}${group}`);
-  // Names of the cluster's own are not an issuer's to give.
-  if (user.startsWith("system:")) return undefined;
-  const identity = authenticated(
-    user,
-    prefixed.filter(group => !group.startsWith("system:")),
-  );
+  const identity = authenticatedOutside(user, prefixed);
+  if (identity === undefined) return undefined;
   return { identity, expiresAtMs: payload.exp === undefined ? undefined : payload.exp * 1000 };
 }
 

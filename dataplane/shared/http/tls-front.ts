@@ -66,14 +66,17 @@ export class TlsFront {
     this.#owner = owner;
   }
 
-  /** New connections get these. Throws as the constructor does, and then nothing has changed. */
-  renew(keys: TlsKeys): void {
-    const distrusts = keys.clientCa !== this.#keys.clientCa;
+  /** New connections get these. False: they are the same. Throws as the constructor does, and then nothing has changed. */
+  renew(keys: TlsKeys): boolean {
+    const { certificate, key, clientCa } = this.#keys;
+    if (keys.certificate === certificate && keys.key === key && keys.clientCa === clientCa) return false;
+    const distrusts = keys.clientCa !== clientCa;
     const trust = distrusts ? this.#trust + 1 : this.#trust;
     this.#server = this.#serverOf(keys, trust);
     this.#keys = keys;
     this.#trust = trust;
     if (distrusts) this.#owner?.onDistrust();
+    return true;
   }
 
   /** Shakes hands on a new connection and gives it to the owner; where that fails it is closed. */
