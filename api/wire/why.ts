@@ -91,6 +91,16 @@ export const NumberChangeSchema = z.looseObject({
   pokedMs: time().optional(),
 });
 
+/** Who is to tell of the revision's load, and when each last did. */
+export const LoadSourcesSchema = z.looseObject({
+  /** Absent time: not heard yet. */
+  gateways: z.array(z.looseObject({ name: z.string(), heardMs: time().optional() })),
+  /** Whether its pods are asked: not where all requests are sure to pass the gateways. */
+  scraped: z.boolean(),
+  /** When enough of its pods last answered; absent: not yet. */
+  answeredMs: time().optional(),
+});
+
 /** One instance's maximum of requests in flight, by adaptive concurrency. */
 export const AdaptationSchema = z.looseObject({
   name: z.string(),
@@ -107,6 +117,7 @@ export const ScalingDebugSchema = z.looseObject({
   explanation: ScalingExplanationSchema,
   /** Absent: none since this operator leads. */
   lastChange: NumberChangeSchema.optional(),
+  sources: LoadSourcesSchema.optional(),
   /** Cloud Run's policy with adaptive concurrency only. */
   adaptations: z.array(AdaptationSchema).optional(),
 });

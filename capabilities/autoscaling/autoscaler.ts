@@ -159,6 +159,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
       decision,
       explanation,
       lastChange,
+      sources: collector.sources(key),
       adaptations: hints.adaptations(key),
     } satisfies object;
   });

@@ -122,9 +122,28 @@ describe("fairway why", () => {
 
   it("tells what is waited for and until when, and what was missing", async () => {
     const { stdout } = await why(cluster(decided("kpa", { load: { kind: "none", reason: "no-data-in-window" } })));
-    expect(stdout).toContain("nothing: no-data-in-window");
+    expect(stdout).toMatch(/no decision +no-data-in-window/);
     expect(stdout).toContain("stays at 2 pods by awaiting-activation, 2 ready");
     expect(stdout).toMatch(/waits for +ready pods, or the activation to time out/);
+  });
+
+  it("tells who was not heard when there is no decision", async () => {
+    const answer = decided("kpa", { load: { kind: "none", reason: "no-data-in-window" } }) as { explanation: object };
+    const held = { ...answer, explanation: { ...answer.explanation, pods: 2, winner: "no-data-in-window" } };
+    const sources = {
+      gateways: [{ name: "gw-a", heardMs: NOW - 10_500 }, { name: "gw-b" }],
+      scraped: true,
+      answeredMs: NOW - 58_500,
+    };
+    const { stdout } = await why(cluster({ ...held, sources }));
+    expect(stdout).toContain("shop/cart-00002: stays at 2 pods without a decision (no-data-in-window), 2 ready");
+    expect(stdout).toMatch(/no-data-in-window +nothing was heard of its load for a whole window/);
+    expect(stdout).toMatch(/no decision +no-data-in-window\n +gateways told +gw-a 12s ago, gw-b never\n/);
+    expect(stdout).toMatch(/pods answered +60s ago\n/);
+    const unasked = { gateways: [], scraped: false };
+    expect((await why(cluster({ ...held, sources: unasked }))).stdout).toMatch(
+      /gateways told +there are none\n +pods answered +not asked: all requests pass the gateways\n/,
+    );
   });
 
   it("tells what changed the number last", async () => {

@@ -25,8 +25,11 @@ function section(why: Why, revision: WhyRevision, terminal: Terminal, nowMs: num
 
 function headline({ decision, explanation }: ScalingDebug): string {
   const { pods, winner } = explanation;
-  const { replicasBefore, observation } = decision;
+  const { replicasBefore, observation, outcome } = decision;
   const ready = `${observation.readyPods ?? "?"} ready`;
+  const held = pods ?? replicasBefore;
+  if (winner === outcome.decision.reason && held !== undefined)
+    return `stays at ${plural(held, "pod")} without a decision (${winner}), ${ready}`;
   if (pods !== undefined) return `${plural(pods, "pod")} wanted by ${winner}, ${ready}`;
   if (replicasBefore === undefined) return `number of pods not known yet (${winner}), ${ready}`;
   return `stays at ${plural(replicasBefore, "pod")} by ${winner}, ${ready}`;
@@ -46,8 +49,9 @@ function facts(scaling: ScalingDebug, nowMs: number): string[] {
       "observed",
       `${formatNumber(load.stable)} (stable window), ${formatNumber(load.panic)} (panic window)`,
     ]);
-  } else if (load.kind === "none" && spec.policy.kind === "kpa") lines.push(["observed", `nothing: ${load.reason}`]);
-  if (!outcome.decision.valid) lines.push(["no decision", outcome.decision.reason ?? "unknown"]);
+  }
+  if (!outcome.decision.valid)
+    lines.push(["no decision", outcome.decision.reason ?? "unknown"], ...sources(scaling, nowMs));
   lines.push([
     "state",
     `${activity.phase} for ${formatMs(nowMs - activity.sinceMs)}${activity.reason === undefined ? "" : ` (${activity.reason})`}`,
@@ -76,6 +80,22 @@ function facts(scaling: ScalingDebug, nowMs: number): string[] {
   }
   const widest = Math.max(...lines.map(([name]) => name.length));
   return lines.map(([name, text]) => `  ${name.padEnd(widest)}  ${text}`);
+}
+
+/** Who should have told of the load, when nobody did. */
+function sources({ sources: known, decision }: ScalingDebug, nowMs: number): [string, string][] {
+  if (known === undefined) return [];
+  const when = (atMs: number | undefined): string => (atMs === undefined ? "never" : ago(atMs, nowMs));
+  const gateways = known.gateways.map(({ name, heardMs }) => `${name} ${when(heardMs)}`);
+  const pods = !known.scraped
+    ? "not asked: all requests pass the gateways"
+    : (decision.observation.readyPods ?? 0) === 0
+      ? "none is ready to be asked"
+      : when(known.answeredMs);
+  return [
+    ["gateways told", gateways.length === 0 ? "there are none" : gateways.join(", ")],
+    ["pods answered", pods],
+  ];
 }
 
 function rules({ explanation }: ScalingDebug, terminal: Terminal): string[] {

@@ -133,6 +133,24 @@ describe("collector", () => {
     expect(stable(c, START + 950, "rps")).toBe(3);
   });
 
+  it("tells who was heard when", () => {
+    const c = collector();
+    expect(c.sources("shop/other")).toBeUndefined();
+    expect(c.sources(KEY)).toEqual({ gateways: [], scraped: true, answeredMs: undefined });
+    c.retainGateways(new Set(["gw-b", "gw-a"]));
+    c.acceptReport(report(1, 1), START + 300);
+    c.recordScrape(KEY, { readyPods: 1, readings: [pod("p1", 1)] }, START + 400);
+    c.recordScrape(KEY, { readyPods: 1, readings: [] }, START + 1400);
+    expect(c.sources(KEY)).toEqual({
+      gateways: [
+        { name: "gw-a", heardMs: START + 300 },
+        { name: "gw-b", heardMs: undefined },
+      ],
+      scraped: true,
+      answeredMs: START + 400,
+    });
+  });
+
   it("takes of a poke only who waits where the policy goes by that", () => {
     const c = new MetricCollector();
     c.register(KEY, { ...SPEC, perInstance: true }, START);

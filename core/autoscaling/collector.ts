@@ -78,6 +78,16 @@ export interface InstancesLoad {
   readonly instances: readonly InstanceLoad[];
 }
 
+/** Who is to tell of a revision's load, and when each last did. */
+export interface LoadSources {
+  /** Gateways there are; `heardMs` undefined: not heard yet. */
+  readonly gateways: readonly { readonly name: string; readonly heardMs: number | undefined }[];
+  /** Whether its pods are asked. */
+  readonly scraped: boolean;
+  /** When enough of its pods last answered; undefined: not yet. */
+  readonly answeredMs: number | undefined;
+}
+
 interface Load {
   readonly concurrency: number;
   readonly requests: number;
@@ -323,6 +333,18 @@ export class MetricCollector {
       return known ? { kind: "measured", stable: 0, panic: 0 } : NO_DATA;
     }
     return collected.windows.load(metric, nowMs);
+  }
+
+  /** For people, when there are no data. Undefined for a revision that is not collected. */
+  sources(key: string): LoadSources | undefined {
+    const collected = this.#revisions.get(key);
+    if (collected === undefined) return undefined;
+    const names = new Set([...this.#expected, ...this.#gateways.keys()]);
+    return {
+      gateways: [...names].sort().map(name => ({ name, heardMs: this.#gateways.get(name)?.heardMs })),
+      scraped: collected.spec.scraped,
+      answeredMs: collected.lastScrape?.atMs,
+    };
   }
 
   /** True when some gateway that should report is not heard, or none ever was. */

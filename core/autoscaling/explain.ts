@@ -3,7 +3,7 @@
  */
 import type { CloudRunSpec } from "./cloud-run-spec.ts";
 import type { CloudRunExplanation } from "./cloud-run.ts";
-import type { KpaExplanation, KpaSpec } from "./kpa.ts";
+import type { KpaExplanation, KpaInvalidReason, KpaSpec } from "./kpa.ts";
 import type { LifecycleRule } from "./lifecycle.ts";
 import type { PolicyDecision, RevisionSpec, ScaleOutcome } from "./scale-revision.ts";
 
@@ -137,9 +137,17 @@ function cloudRunLines(spec: CloudRunSpec, e: CloudRunExplanation): Line[] {
   return lines;
 }
 
+/** Why there was no decision. */
+const NO_DECISION: Readonly<Record<KpaInvalidReason, string>> = {
+  "no-data-in-window":
+    "nothing was heard of its load for a whole window, and silence is not zero: the last number stays",
+  "not-collecting": "its load is not collected yet: the last number stays",
+  "pods-unknown": "its ready pods could not be counted: the last number stays",
+};
+
 function policyLines(spec: RevisionSpec, decision: PolicyDecision): Line[] {
   if (!decision.valid) {
-    return [{ rule: decision.reason, pods: undefined, text: "nothing is decided without data; the last number stays" }];
+    return [{ rule: decision.reason, pods: undefined, text: NO_DECISION[decision.reason] }];
   }
   switch (decision.policy) {
     case "kpa":

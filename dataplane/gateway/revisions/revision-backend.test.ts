@@ -133,6 +133,9 @@ describe("RevisionBackend", () => {
     expect(other.acquire()).not.toBeInstanceOf(Promise);
     other.request();
     expect([other.pokes, other.backend.needsPod]).toEqual([[], false]);
+    other.backend.advise({ demotedPods: [], podConcurrency: {}, pendingTimeoutMs: 10_000 });
+    other.request();
+    expect([other.pokes, other.backend.needsPod]).toEqual([[0], true]);
   });
 
   it("holds those who wait already to a longest wait that is told later", async () => {

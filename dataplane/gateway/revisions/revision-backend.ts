@@ -171,7 +171,9 @@ export class RevisionBackend {
    * find no place.
    */
   get needsPod(): boolean {
-    return this.waiting > 0 && (!this.hasRoutablePod || this.#settings.assumedWaitMs !== undefined);
+    // Where the cluster's default chooses that policy, the autoscaler's word on the wait is what shows it here.
+    const startsOnDemand = this.#settings.assumedWaitMs !== undefined || this.#hint?.pendingTimeoutMs !== undefined;
+    return this.waiting > 0 && (!this.hasRoutablePod || startsOnDemand);
   }
 
   /** Pods that have an address but never were ready: worth asking directly. */
