@@ -215,6 +215,19 @@ describe("fairway flow explain", () => {
     expect((await flow(["explain", "cart.shop", "-H", "nocolon"])).exitCode).toBe(2);
     expect((await flow(["explain", "cart.shop", "-X", "GET /"])).exitCode).toBe(2);
   });
+
+  it("refuses what no gateway could get", async () => {
+    const wrong: [string[], string][] = [
+      [["/healthz"], '"/healthz" has no host: HOST[/PATH] is expected'],
+      [["cart.shop", "--group", "gold"], "--group needs --as"],
+      [["cart.shop", "--as", ""], "a user, or system:serviceaccount:NAMESPACE:NAME"],
+      [["cart.shop", "--as", "system:serviceaccount:bot"], "a user, or system:serviceaccount:NAMESPACE:NAME"],
+    ];
+    for (const [argv, message] of wrong) {
+      const { exitCode, stderr } = await flow(["explain", ...argv]);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
+    }
+  });
 });
 
 describe("fairway flow top", () => {
@@ -224,6 +237,7 @@ describe("fairway flow top", () => {
     expect(stdout).toMatch(/^gateways +gw-a, gw-b\n/);
     expect(stdout).toMatch(/workload-high +10 +240 +196 +10 +3 +6\n/);
     expect(stdout).toMatch(/shop\/cart-00002 +24 +40 +8 +workload-high 8/);
+    expect(stdout).toContain("! workload-high: 3 wait at gw-a, where it has 120 seats now");
     expect(stdout).not.toContain("idle-00001");
     expect(stdout).toMatch(/300ms +workload-high +gold +o'neil, ann +\d+ +gw-a/);
   });

@@ -5,7 +5,7 @@ import type { CommandContext } from "../command-context.ts";
 import { explainFlow, readFlowObjects, readTarget } from "../flow/explain-flow.ts";
 import { readGateways, type GatewayStates } from "../flow/gateways.ts";
 import { momentOf, renderExplanation, renderTop, type Moment } from "../flow/render-flow.ts";
-import { splitAddress, type AskedRequest } from "../flow/request.ts";
+import { splitAddress, userOf, type AskedRequest } from "../flow/request.ts";
 import { collect, durationMs, expecting, outputOption, withDefault, type OutputFormat } from "../option-parsers.ts";
 import { redraw } from "../watch.ts";
 
@@ -27,6 +27,7 @@ const header = expecting((text: string): readonly [string, string] | undefined =
   const colon = text.indexOf(":");
   return colon <= 0 ? undefined : [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }, "'Name: value'");
+const user = expecting(userOf, "a user, or system:serviceaccount:NAMESPACE:NAME");
 const method = expecting(
   (text: string) => (/^[A-Za-z-]+$/.test(text) ? text.toUpperCase() : undefined),
   "an HTTP method",
@@ -44,7 +45,11 @@ export function addFlow(program: Command, context: CommandContext): void {
         "Needs list on routes, prioritylevelconfigurations and flowschemas, and for the limits list on pods and get on pods/proxy in\n" +
         "the system namespace.",
     )
-    .option("--as <user>", "who sends it: a user, or system:serviceaccount:NAMESPACE:NAME (default: nobody known)")
+    .option(
+      "--as <user>",
+      "who sends it: a user, or system:serviceaccount:NAMESPACE:NAME (default: nobody known)",
+      user,
+    )
     .option("--group <name>", "a group of the user; again for more", collect(String))
     .option("-X, --method <method>", "HTTP method", method, "GET")
     .option("-H, --header <header>", "a header of the request, 'Name: value'; again for more", collect(header))
@@ -53,6 +58,10 @@ export function addFlow(program: Command, context: CommandContext): void {
       const { terminal, signal } = context;
       const { systemNamespace, ...connection } = clusterOptionsOf(command);
       const { host, path } = splitAddress(address);
+      if (host === "") throw new CliError("usage", `"${address}" has no host: HOST[/PATH] is expected`);
+      if (options.as === undefined && options.group !== undefined) {
+        throw new CliError("usage", "--group needs --as: who is not known is in no group but system:unauthenticated");
+      }
       const request: AskedRequest = {
         method: options.method,
         path,

@@ -139,6 +139,7 @@ export function renderTop(
   for (const problem of problems) text += `${terminal.style("yellow", "!")} ${problem}\n`;
   text += section(terminal, "priority levels");
   text += levels(states, terminal, nowMs, before);
+  for (const note of fullLevels(states)) text += `${terminal.style("yellow", "!")} ${note}\n`;
   text += section(terminal, "revisions");
   text += revisions(states);
   text += section(terminal, "waiting longest for a seat");
@@ -176,6 +177,18 @@ function levels(
       ];
       return sum.waiting > 0 ? cells.map(cell => terminal.style("yellow", cell)) : cells;
     }),
+  );
+}
+
+/** Levels whose requests wait, though their services have room: what somebody new to it asks first. */
+function fullLevels(states: GatewayStates["states"]): string[] {
+  return states.flatMap(({ gateway, flowControl }) =>
+    flowControl.levels
+      .filter(({ waiting }) => waiting > 0)
+      .map(
+        ({ name, waiting, currentLimit, max }) =>
+          `${name}: ${waiting} wait at ${gateway}, where it has ${currentLimit} seats now; every 10 s the limits follow the demand, this one up to ${max}`,
+      ),
   );
 }
 

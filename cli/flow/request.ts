@@ -18,6 +18,12 @@ export interface Identity {
 
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):[^:]+$/;
 
+/** A user that there may be; undefined for none, and for a service account without its namespace or name. */
+export function userOf(text: string): string | undefined {
+  const isWhole = !text.startsWith("system:serviceaccount:") || SERVICE_ACCOUNT.test(text);
+  return text !== "" && isWhole ? text : undefined;
+}
+
 /** The user with the groups that authentication adds of itself, as `kubectl --as` has them. */
 export function identityOf({ user, groups }: Pick<AskedRequest, "user" | "groups">): Identity {
   if (user === undefined || user === "system:anonymous") {

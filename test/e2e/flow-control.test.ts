@@ -7,9 +7,10 @@ import type { AnyObject } from "../../hack/kit/kube.ts";
 import { load, quantile, send, type LoadReport } from "../../hack/kit/load.ts";
 import { sumOfMetric } from "../../hack/kit/metrics.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
-import { applyReady, kube, latestReadyRevision, ownNamespace, service, target } from "./support.ts";
+import { applyReady, freshNames, kube, latestReadyRevision, ownNamespace, service, target } from "./support.ts";
 
 const namespace = ownNamespace("fair");
+const fresh = freshNames();
 const FLOW_CONTROL = "flowcontrol.fairway.dev/v1";
 const ADMIN_PORT = 9090;
 const APP_PORT = 8080;
@@ -76,17 +77,24 @@ beforeAll(async () => {
   }
   await kube().apply(objects);
 });
-afterAll(async () => {
-  for (const { apiVersion = "", kind = "", metadata } of objects)
+/** Comes and goes in one of the tests. */
+const extra = [level("extra", 50), schema("extra", `${namespace}-extra`, ["mouse"], 650)];
+const remove = async (all: readonly AnyObject[]): Promise<void> => {
+  for (const { apiVersion = "", kind = "", metadata } of all)
     await kube().delete({ apiVersion, kind, name: metadata?.name ?? "" });
-});
+};
+afterAll(() => remove([...objects, ...extra]));
 
 const gateways = (): Promise<AnyObject[]> =>
   kube().list("v1", "Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/component=gateway");
-const scrape = async (): Promise<string[]> =>
-  Promise.all(
-    (await gateways()).map(pod => kube().podGet(SYSTEM_NAMESPACE, pod.metadata?.name ?? "", ADMIN_PORT, "/metrics")),
+/** Requests that each gateway has passed on. */
+const passedOn = async (): Promise<Map<string, number>> => {
+  const names = (await gateways()).map(pod => pod.metadata?.name ?? "");
+  const pages = await Promise.all(names.map(name => kube().podGet(SYSTEM_NAMESPACE, name, ADMIN_PORT, "/metrics")));
+  return new Map(
+    names.map((name, i) => [name, sumOfMetric(pages[i] ?? "", "fairway_gateway_passed_requests_total")] as const),
   );
+};
 
 /** One client that asks again and again, with a pause. */
 function ask(name: string, account: string, perClient = MOUSE_REQUESTS): Promise<LoadReport> {
@@ -156,17 +164,19 @@ async function arrivals(revision: string): Promise<number> {
 
 describe("two gateways before two places", { timeout: 420_000 }, () => {
   it("a mouse is served about as soon beside an elephant as alone; priority overtakes; exempt is not held", async () => {
-    await applyReady(twoPlaces("shared"));
-    for (const account of Object.keys(headers)) await ask("shared", account, 4);
-    const alone = await ask("shared", "mouse");
+    const name = fresh("shared");
+    await applyReady(twoPlaces(name));
+    const passedBefore = await passedOn();
+    for (const account of Object.keys(headers)) await ask(name, account, 4);
+    const alone = await ask(name, "mouse");
     only200(alone);
-    const beast = await elephant("shared");
-    const beside = await ask("shared", "mouse");
-    const boss = await ask("shared", "boss", 30);
-    const pager = await ask("shared", "pager", 30);
+    const beast = await elephant(name);
+    const beside = await ask(name, "mouse");
+    const boss = await ask(name, "boss", 30);
+    const pager = await ask(name, "pager", 30);
     const before = beast.answers();
     const crowd = { concurrency: 6, perClient: 8, path: PATH, headers: { ...headers["boss"] } };
-    const burst = await load(target(namespace, "shared"), crowd);
+    const burst = await load(target(namespace, name), crowd);
     const meanwhile = beast.answers() - before;
     const report = await beast.stop();
     for (const each of [beside, boss, pager, burst, report]) only200(each);
@@ -185,16 +195,16 @@ describe("two gateways before two places", { timeout: 420_000 }, () => {
     expect(meanwhile).toBeLessThan(burst.sent / 3);
     expect(beast.atPod()).toBe(1);
     // The revision has one home: what came to the other gateway was passed on to it.
-    expect(
-      (await scrape()).filter(text => sumOfMetric(text, "fairway_gateway_passed_requests_total") > 0),
-    ).toHaveLength(1);
+    const passed = [...(await passedOn())].filter(([gateway, count]) => count > (passedBefore.get(gateway) ?? 0));
+    expect(passed).toHaveLength(1);
   });
 
   it("`fifo` makes the mouse wait behind the elephant", async () => {
-    await applyReady(twoPlaces("lined-up", { "flowcontrol.fairway.dev/queue-policy": "fifo" }));
-    const alone = await ask("lined-up", "mouse", 20);
-    const beast = await elephant("lined-up");
-    const beside = await ask("lined-up", "mouse", 5);
+    const name = fresh("lined-up");
+    await applyReady(twoPlaces(name, { "flowcontrol.fairway.dev/queue-policy": "fifo" }));
+    const alone = await ask(name, "mouse", 20);
+    const beast = await elephant(name);
+    const beside = await ask(name, "mouse", 5);
     only200(await beast.stop());
     only200(beside);
     expect(median(beside)).toBeGreaterThan(2 * p99(alone) + SERVICE_MS);
@@ -204,10 +214,11 @@ describe("two gateways before two places", { timeout: 420_000 }, () => {
 
 describe("more than a service can do", () => {
   it("bounds who waits, forgets clients that left, and says when to come back (KS#13583)", async () => {
+    const name = fresh("flooded");
     const limits = { "autoscaling.knative.dev/min-scale": "1", "autoscaling.knative.dev/max-scale": "1" };
     const annotations = { ...limits, "flowcontrol.fairway.dev/queue-length": "40" };
     const revision = latestReadyRevision(
-      await applyReady(service(namespace, "flooded", { containerConcurrency: 2, annotations })),
+      await applyReady(service(namespace, name, { containerConcurrency: 2, annotations })),
     );
     const statuses = new Map<string, number>();
     const count = (status: string): void => void statuses.set(status, (statuses.get(status) ?? 0) + 1);
@@ -215,7 +226,7 @@ describe("more than a service can do", () => {
     const flood: Promise<void>[] = [];
     for (let i = 0; i < 400; i++) {
       flood.push(
-        send(target(namespace, "flooded"), { path: "/?sleep=3000", timeoutMs: 1_000 }).then(
+        send(target(namespace, name), { path: "/?sleep=3000", timeoutMs: 1_000 }).then(
           ({ status, headers: answered }) => {
             count(String(status));
             if (status === 429) pauses.push(Number(answered["retry-after"]));
@@ -242,13 +253,14 @@ describe("more than a service can do", () => {
         .reduce((sum, one) => sum + one, 0);
     };
     await waitFor("nobody to wait", async () => (await waiting()) === 0, { timeoutMs: 10_000 });
-    expect((await send(target(namespace, "flooded"), { path: "/" })).status).toBe(200);
+    expect((await send(target(namespace, name), { path: "/" })).status).toBe(200);
   });
 
   it("gives a request that waited its whole time at the app (KS#10792)", async () => {
+    const name = fresh("patient");
     const annotations = { "autoscaling.knative.dev/min-scale": "1", "autoscaling.knative.dev/max-scale": "1" };
-    await applyReady(service(namespace, "patient", { containerConcurrency: 1, timeoutSeconds: 6, annotations }));
-    const report = await load(target(namespace, "patient"), { concurrency: 2, perClient: 1, path: "/?sleep=4000" });
+    await applyReady(service(namespace, name, { containerConcurrency: 1, timeoutSeconds: 6, annotations }));
+    const report = await load(target(namespace, name), { concurrency: 2, perClient: 1, path: "/?sleep=4000" });
     only200(report);
     // Together longer than the time-out, which begins at the app.
     expect(report.latenciesMs.at(-1)).toBeGreaterThan(7_000);
@@ -256,7 +268,7 @@ describe("more than a service can do", () => {
 });
 
 describe("the examples", () => {
-  it.each(["paid-before-free", "batch-behind-people", "health-checks-exempt"])(
+  it.each(["paid-before-free", "batch-behind-people", "health-checks-exempt", "seats-for-services"])(
     "%s is taken as it stands",
     async name => {
       await kube().apply(await readFile(join(ROOT, "manifests", "examples", `${name}.yaml`), "utf8"), { dryRun: true });
@@ -266,11 +278,12 @@ describe("the examples", () => {
 
 describe("changes under load", () => {
   it("lose no request and run none twice: levels and schemas edited, a gateway stopped", async () => {
-    const revision = latestReadyRevision(await applyReady(twoPlaces("edited")));
+    const edited = fresh("edited");
+    const revision = latestReadyRevision(await applyReady(twoPlaces(edited)));
     const stop = new AbortController();
     const options = { perClient: 100_000, until: stop.signal, path: "/?sleep=20" };
     const sending = ["elephant", "mouse", "boss"].map(account =>
-      load(target(namespace, "edited"), { ...options, concurrency: 6, headers: { ...headers[account] } }),
+      load(target(namespace, edited), { ...options, concurrency: 6, headers: { ...headers[account] } }),
     );
     try {
       for (let round = 0; round < 10; round++) {
@@ -278,10 +291,8 @@ describe("changes under load", () => {
           level("tenants", 5 + round),
           schema("tenants", round % 2 === 0 ? "catch-all" : `${namespace}-tenants`, ["elephant", "mouse"]),
         ]);
-        const extra = [level("extra", 50), schema("extra", `${namespace}-extra`, ["mouse"], 650)];
         await kube().apply(extra);
-        for (const { apiVersion = "", kind = "", metadata } of extra)
-          await kube().delete({ apiVersion, kind, name: metadata?.name ?? "" });
+        await remove(extra);
       }
       const [first] = await gateways();
       const name = first?.metadata?.name ?? "";
@@ -302,9 +313,10 @@ describe("changes under load", () => {
   });
 
   it("run no request twice when a gateway is killed outright", async () => {
-    const revision = latestReadyRevision(await applyReady(twoPlaces("killed")));
+    const killed = fresh("killed");
+    const revision = latestReadyRevision(await applyReady(twoPlaces(killed)));
     const stop = new AbortController();
-    const sending = load(target(namespace, "killed"), {
+    const sending = load(target(namespace, killed), {
       concurrency: 12,
       perClient: 100_000,
       until: stop.signal,
