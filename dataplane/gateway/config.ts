@@ -27,66 +27,136 @@ const json = <S extends z.ZodType>(content: S) =>
     })
     .pipe(content);
 
-/** The gateway's whole configuration: environment variables, parsed once at start. */
-const variables = z.object({
-  SYSTEM_NAMESPACE: z.string().min(1).default("fairway-system"),
-  /** This replica's name in its reports; the pod's name in a cluster. */
-  POD_NAME: z.string().min(1).optional(),
-  CLUSTER_DOMAIN: z.string().min(1).default("cluster.local"),
-  LISTEN_HOST: z.string().min(1).optional(),
-  EXTERNAL_PORT: port(8080),
-  INTERNAL_PORT: port(8081),
-  ADMIN_PORT: port(9090),
-  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
-  /** One line for each request. */
-  ACCESS_LOG: flag("false"),
-  /** Addresses and CIDR ranges, comma-separated, whose X-Forwarded-* and Forwarded fields are believed and extended. */
-  TRUSTED_PROXIES: z.string().default(""),
-  /** The same for proxies that authenticate their clients and say who they are in X-Remote-User, X-Remote-Group. */
-  IDENTITY_PROXIES: z.string().default(""),
-  /** JSON list of issuers whose tokens are believed: issuer, audience, jwksUrl?, usernameClaim?, usernamePrefix?, ... */
-  OIDC_ISSUERS: json(z.array(OidcIssuerSchema)).prefault("[]"),
-  /** Which bearer tokens the API server is asked about: those that say the cluster made them, all, none. */
-  TOKEN_REVIEW: z.enum(TOKEN_REVIEW_MODES).default("cluster"),
-  /** The port with TLS. It opens when its files are there, and is none without TLS_CERT_FILE. */
-  TLS_PORT: port(8443),
-  /** PEM files of the certificate, with its issuers, and of its key: both or none. Looked at again while the gateway runs. */
-  TLS_CERT_FILE: z.string().min(1).optional(),
-  TLS_KEY_FILE: z.string().min(1).optional(),
-  /** PEM file of the roots whose client certificates say who sends a request; while it is not there clients are not asked. */
-  TLS_CLIENT_CA_FILE: z.string().min(1).optional(),
-  /** Whether client certificates may give names that begin with `system:`; for a cluster's own CA. */
-  TLS_CLIENT_SYSTEM_NAMES: flag("false"),
-  TLS_HANDSHAKE_TIMEOUT_MS: z.coerce.number().int().min(100).default(10_000),
-  /** How often the files are looked at. */
-  TLS_RELOAD_PERIOD_MS: z.coerce.number().int().min(100).default(10_000),
-  /** Where reports go instead of the leader's published endpoint: for a gateway outside the cluster. */
-  FAIRWAY_AUTOSCALER_URL: z.url().optional(),
-  /** File with the token that reports carry; read again when it changes. */
-  REPORT_TOKEN_FILE: z.string().default("/var/run/secrets/kubernetes.io/serviceaccount/token"),
-  /** Whether requests take a seat at their priority level, and places go by level and flow. */
-  FLOW_CONTROL: flag("true"),
-  /** Seats of this gateway, for all requests together: the sum of the two, as of an API server. */
-  MAX_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(400),
-  MAX_MUTATING_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(200),
-  /** Answers name their flow schema and priority level, beside the UIDs. */
-  FLOW_CONTROL_DEBUG: flag("false"),
-  /** Requests that may wait for a place at one revision, unless its annotation says otherwise. */
-  QUEUE_LENGTH: z.coerce.number().int().min(0).max(100_000).default(1_000),
-  /** Longest wait for a place at a revision that is known to have failed: it may recover. */
-  FAILED_REVISION_WAIT_MS: milliseconds(5_000),
-  /** Bytes of all header fields of a request or an answer. */
-  MAX_HEADER_BYTES: z.coerce.number().int().min(8_192).max(1_048_576).default(65_536),
-  HEADERS_TIMEOUT_MS: z.coerce.number().int().min(100).default(15_000),
-  CLIENT_KEEP_ALIVE_MS: z.coerce.number().int().min(0).default(75_000),
-  CONNECT_TIMEOUT_MS: z.coerce.number().int().min(50).default(1_500),
-  /** At shutdown: how long new connections are still accepted while the endpoint is withdrawn. */
-  SHUTDOWN_DELAY_MS: milliseconds(5_000),
-  /** At shutdown: how long running requests may take to end. */
-  DRAIN_TIMEOUT_MS: milliseconds(300_000),
+/** The gateway's whole configuration: environment variables, parsed once at start. `npm run generate` makes a table of it. */
+export const VARIABLES = z.object({
+  SYSTEM_NAMESPACE: z.string().min(1).default("fairway-system").describe("Namespace of Fairway itself."),
+  POD_NAME: z.string().min(1).optional().describe("This replica's name in its reports; the pod's name in a cluster."),
+  CLUSTER_DOMAIN: z.string().min(1).default("cluster.local").describe("DNS domain of the cluster."),
+  LISTEN_HOST: z.string().min(1).optional().describe("Address to listen on; without it: all."),
+  EXTERNAL_PORT: port(8080).describe("Port for requests from outside the cluster, in the clear."),
+  INTERNAL_PORT: port(8081).describe("Port for requests from inside the cluster, and from other gateways."),
+  ADMIN_PORT: port(9090).describe("Port of `/metrics`, `/healthz`, `/readyz` and `/debug/`."),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default("info").describe("Least important lines that are logged."),
+  ACCESS_LOG: flag("false").describe("One line for each request."),
+  TRUSTED_PROXIES: z
+    .string()
+    .default("")
+    .describe(
+      "Addresses and CIDR ranges, comma-separated, whose X-Forwarded-* and Forwarded fields are believed and extended.",
+    ),
+  IDENTITY_PROXIES: z
+    .string()
+    .default("")
+    .describe(
+      "The same for proxies that authenticate their clients and say who they are in X-Remote-User, X-Remote-Group.",
+    ),
+  OIDC_ISSUERS: json(z.array(OidcIssuerSchema))
+    .prefault("[]")
+    .describe(
+      "JSON list of issuers whose tokens are believed: issuer, audience, jwksUrl?, usernameClaim?, usernamePrefix?, ...",
+    ),
+  TOKEN_REVIEW: z
+    .enum(TOKEN_REVIEW_MODES)
+    .default("cluster")
+    .describe("Which bearer tokens the API server is asked about: those that say the cluster made them, all, none."),
+  TLS_PORT: port(8443).describe(
+    "Port for requests from outside the cluster, with TLS: open as soon as `TLS_CERT_FILE` and `TLS_KEY_FILE` are there.",
+  ),
+  TLS_CERT_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "PEM file of the certificate and its issuers; with `TLS_KEY_FILE` or not at all. It may come and change while the gateway runs.",
+    ),
+  TLS_KEY_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("PEM file of the certificate's key; with `TLS_CERT_FILE` or not at all."),
+  TLS_CLIENT_CA_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "PEM file of the roots whose client certificates say who sends a request; while it is not there clients are not asked.",
+    ),
+  TLS_CLIENT_SYSTEM_NAMES: flag("false").describe(
+    "Whether client certificates may give names that begin with `system:`; for a cluster's own CA.",
+  ),
+  TLS_HANDSHAKE_TIMEOUT_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(10_000)
+    .describe("From a connection to the end of its TLS handshake."),
+  TLS_RELOAD_PERIOD_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(10_000)
+    .describe("How often the three files are looked at."),
+  FAIRWAY_AUTOSCALER_URL: z
+    .url()
+    .optional()
+    .describe("Where reports go instead of the leader's published endpoint: for a gateway outside the cluster."),
+  REPORT_TOKEN_FILE: z
+    .string()
+    .default("/var/run/secrets/kubernetes.io/serviceaccount/token")
+    .describe("File with the token that reports carry; read again when it changes."),
+  FLOW_CONTROL: flag("true").describe(
+    "Whether requests take a seat at their priority level, and places go by level and flow.",
+  ),
+  MAX_REQUESTS_INFLIGHT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(400)
+    .describe("Seats of this gateway, for all requests together: the sum of the two, as of an API server."),
+  MAX_MUTATING_REQUESTS_INFLIGHT: z.coerce.number().int().min(0).default(200).describe("See `MAX_REQUESTS_INFLIGHT`."),
+  FLOW_CONTROL_DEBUG: flag("false").describe("Answers name their flow schema and priority level, beside the UIDs."),
+  QUEUE_LENGTH: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(100_000)
+    .default(1_000)
+    .describe("Requests that may wait for a place at one revision, unless its annotation says otherwise."),
+  FAILED_REVISION_WAIT_MS: milliseconds(5_000).describe(
+    "Longest wait for a place at a revision that is known to have failed: it may recover.",
+  ),
+  MAX_HEADER_BYTES: z.coerce
+    .number()
+    .int()
+    .min(8_192)
+    .max(1_048_576)
+    .default(65_536)
+    .describe("Bytes of all header fields of a request or an answer."),
+  HEADERS_TIMEOUT_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(15_000)
+    .describe("From the first byte of a request to the end of its header fields."),
+  CLIENT_KEEP_ALIVE_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(75_000)
+    .describe("How long a connection without a request stays open."),
+  CONNECT_TIMEOUT_MS: z.coerce
+    .number()
+    .int()
+    .min(50)
+    .default(1_500)
+    .describe("Longest that a connection to a pod may take."),
+  SHUTDOWN_DELAY_MS: milliseconds(5_000).describe(
+    "At shutdown: how long new connections are still accepted while the endpoint is withdrawn.",
+  ),
+  DRAIN_TIMEOUT_MS: milliseconds(300_000).describe("At shutdown: how long running requests may take to end."),
 });
 
-const schema = variables.superRefine(({ TLS_CERT_FILE, TLS_KEY_FILE, TLS_CLIENT_CA_FILE }, context) => {
+const schema = VARIABLES.superRefine(({ TLS_CERT_FILE, TLS_KEY_FILE, TLS_CLIENT_CA_FILE }, context) => {
   const needs = (name: string, other: string): void =>
     context.addIssue({ code: "custom", path: [name], message: `needed with ${other}` });
   if (TLS_CERT_FILE !== undefined && TLS_KEY_FILE === undefined) needs("TLS_KEY_FILE", "TLS_CERT_FILE");

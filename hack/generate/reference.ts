@@ -16,10 +16,11 @@ import { FEATURES_CONFIG_NAME, featuresShape } from "../../api/config/features.t
 import { GC_CONFIG_NAME, gcShape } from "../../api/config/gc.ts";
 import { NETWORK_CONFIG_NAME, networkShape } from "../../api/config/network.ts";
 import { OBSERVABILITY_CONFIG_NAME, observabilityShape } from "../../api/config/observability.ts";
+import { VARIABLES as GATEWAY_VARIABLES } from "../../dataplane/gateway/config.ts";
 import type { KindDefinition } from "./crd.ts";
 import { toStructuralSchema, type StructuralSchema } from "./structural-schema.ts";
 
-const NOTICE = "<!-- Made by `npm run generate` from the schemas in api/. Do not edit. -->\n";
+const NOTICE = "<!-- Made by `npm run generate` from the schemas in the code. Do not edit. -->\n";
 
 /** Every field of every kind. */
 export function apiReference(kinds: readonly KindDefinition[]): string {
@@ -108,7 +109,7 @@ function typeOf(schema: StructuralSchema): string {
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-/** Every annotation and every key of every ConfigMap. */
+/** Every annotation, every key of every ConfigMap, every variable of the gateway. */
 export function configurationReference(): string {
   return [
     NOTICE,
@@ -140,6 +141,11 @@ export function configurationReference(): string {
     configTable(GC_CONFIG_NAME, "When revisions without traffic are removed.", gcShape),
     configTable(FEATURES_CONFIG_NAME, "Which parts of the pod spec users may set.", featuresShape),
     configTable(OBSERVABILITY_CONFIG_NAME, "Logs and metrics.", observabilityShape),
+    "## The gateway's environment\n",
+    "Of the Deployment `fairway-gateway`; a wrong value keeps the new pods from starting, and says why in their log.",
+    "Times are in milliseconds. manifests/base/gateway.yaml sets the three files of TLS to where their Secret and their",
+    "ConfigMap are mounted.\n",
+    variableTable(GATEWAY_VARIABLES.shape),
   ].join("\n");
 }
 
@@ -167,4 +173,14 @@ function configTable(name: string, purpose: string, shape: z.ZodRawShape): strin
     ...rows,
     "",
   ].join("\n");
+}
+
+function variableTable(shape: Readonly<Record<string, z.ZodType>>): string {
+  const rows = Object.entries(shape).map(([name, field]) => {
+    const absent = field.parse(undefined);
+    const text = typeof absent === "string" ? absent : JSON.stringify(absent);
+    const shown = text === undefined ? "none" : text === "" ? "(empty)" : `\`${cell(text)}\``;
+    return `| \`${name}\` | ${shown} | ${cell(field.description ?? "")} |`;
+  });
+  return ["| variable | default | meaning |", "| --- | --- | --- |", ...rows, ""].join("\n");
 }
