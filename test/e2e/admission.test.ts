@@ -74,12 +74,13 @@ describe("admission", () => {
   });
 
   it("keeps the creator when a client writes without annotations (kserve#344)", async () => {
-    const before = await kube().get(serviceRef(namespace, "fixed"));
+    await kube().apply([service(namespace, "owned")]);
+    const before = await kube().get(serviceRef(namespace, "owned"));
     expect(before?.metadata?.annotations?.["serving.knative.dev/creator"]).toBeTruthy();
-    await kube().mergePatch(serviceRef(namespace, "fixed"), {
+    await kube().mergePatch(serviceRef(namespace, "owned"), {
       metadata: { annotations: { "serving.knative.dev/creator": null, "serving.knative.dev/lastModifier": null } },
     });
-    const after = await kube().get(serviceRef(namespace, "fixed"));
+    const after = await kube().get(serviceRef(namespace, "owned"));
     expect(after?.metadata?.annotations?.["serving.knative.dev/creator"]).toBe(
       before?.metadata?.annotations?.["serving.knative.dev/creator"],
     );

@@ -93,8 +93,10 @@ describe("when things fail", () => {
   });
 
   it("lets the pods of a crashing revision go at once when its Service is deleted", async () => {
-    await kube().delete(serviceRef(namespace, "crashes"));
-    await waitForNoPods(namespace, "serving.knative.dev/service=crashes");
+    await kube().apply([service(namespace, "leaves", { env: { EXIT_AFTER_MS: "0" } })]);
+    await kube().waitForCondition(serviceRef(namespace, "leaves"), "Ready", "False");
+    await kube().delete(serviceRef(namespace, "leaves"));
+    await waitForNoPods(namespace, "serving.knative.dev/service=leaves");
   });
 
   it("takes a crashing revision with min-scale 1 to zero once a good one replaced it (KS#5529)", async () => {

@@ -29,17 +29,19 @@ describe("a service's life", () => {
   });
 
   it("changes nothing when the same YAML is applied again (KS#6717, Argo CD)", async () => {
+    const object = service(namespace, "same", { env: { TARGET: "e2e" } });
+    await applyReady(object);
     const versions = async () =>
       Promise.all([
-        kube().get({ apiVersion: SERVING, kind: "Configuration", namespace, name: "hello" }),
-        kube().get({ apiVersion: SERVING, kind: "Route", namespace, name: "hello" }),
-        kube().get({ apiVersion: "v1", kind: "Service", namespace, name: "hello" }),
-        kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: "hello-00001-deployment" }),
+        kube().get({ apiVersion: SERVING, kind: "Configuration", namespace, name: "same" }),
+        kube().get({ apiVersion: SERVING, kind: "Route", namespace, name: "same" }),
+        kube().get({ apiVersion: "v1", kind: "Service", namespace, name: "same" }),
+        kube().get({ apiVersion: "apps/v1", kind: "Deployment", namespace, name: "same-00001-deployment" }),
       ]).then(children => children.map(child => child?.metadata?.generation ?? child?.metadata?.resourceVersion));
-    const before = await kube().get(serviceRef(namespace, "hello"));
+    const before = await kube().get(serviceRef(namespace, "same"));
     const childrenBefore = await versions();
-    await kube().apply([service(namespace, "hello", { env: { TARGET: "e2e" } })]);
-    const after = await kube().get(serviceRef(namespace, "hello"));
+    await kube().apply([object]);
+    const after = await kube().get(serviceRef(namespace, "same"));
     expect(after?.spec).toEqual(before?.spec);
     expect(after?.metadata?.generation).toBe(before?.metadata?.generation);
     expect(after?.metadata?.annotations).toEqual(before?.metadata?.annotations);

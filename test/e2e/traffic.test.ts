@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import type { AnyObject } from "../../hack/kit/kube.ts";
 import { load, send } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
 import {
@@ -26,18 +27,23 @@ async function fromInside(url: string, caller = "caller"): Promise<{ readonly st
   return { status, body };
 }
 
+/** Two revisions, which share the requests 3 : 1. */
+async function applySplit(name: string): Promise<AnyObject> {
+  await applyReady(service(namespace, name, { env: { TARGET: "one" } }));
+  const traffic = [
+    { revisionName: `${name}-00001`, percent: 75, tag: "old" },
+    { latestRevision: true, percent: 25, tag: "new" },
+  ];
+  return applyReady(service(namespace, name, { env: { TARGET: "two" }, spec: { traffic } }));
+}
+
 beforeAll(async () => {
   await applyReady(service(namespace, "caller", { annotations: { "autoscaling.knative.dev/min-scale": "1" } }));
 });
 
 describe("traffic of a service", () => {
   it("is divided by percent over its revisions, and tags lead to one each", async () => {
-    await applyReady(service(namespace, "split", { env: { TARGET: "one" } }));
-    const traffic = [
-      { revisionName: "split-00001", percent: 75, tag: "old" },
-      { latestRevision: true, percent: 25, tag: "new" },
-    ];
-    const ready = await applyReady(service(namespace, "split", { env: { TARGET: "two" }, spec: { traffic } }));
+    const ready = await applySplit("split");
     expect(ready.status?.["traffic"]).toEqual([
       {
         revisionName: "split-00001",
@@ -75,9 +81,10 @@ describe("traffic of a service", () => {
   });
 
   it("moves without a new revision and without a failed request", async () => {
+    await applySplit("moved");
     const stop = new AbortController();
     const seen: string[] = [];
-    const sending = load(target(namespace, "split"), {
+    const sending = load(target(namespace, "moved"), {
       concurrency: 2,
       perClient: 20_000,
       pauseMs: 10,
@@ -85,10 +92,10 @@ describe("traffic of a service", () => {
       onAnswer: ({ body }) => seen.push(body),
     });
     try {
-      await kube().mergePatch(serviceRef(namespace, "split"), {
-        spec: { traffic: [{ revisionName: "split-00001", percent: 100 }] },
+      await kube().mergePatch(serviceRef(namespace, "moved"), {
+        spec: { traffic: [{ revisionName: "moved-00001", percent: 100 }] },
       });
-      await kube().waitForCondition(serviceRef(namespace, "split"), "Ready", "True");
+      await kube().waitForCondition(serviceRef(namespace, "moved"), "Ready", "True");
       // Ready means: at every gateway.
       const first = seen.length;
       await waitFor("more answers", () => seen.length > first + 100);
@@ -99,9 +106,9 @@ describe("traffic of a service", () => {
     }
     const report = await sending;
     expect([report.errors, Object.keys(report.byStatus)]).toEqual([[], ["200"]]);
-    const after = await kube().get(serviceRef(namespace, "split"));
-    expect(after?.status?.["latestCreatedRevisionName"]).toBe("split-00002");
-    const untagged = { ...cluster().gateway, host: `old-split.${namespace}.example.com` };
+    const after = await kube().get(serviceRef(namespace, "moved"));
+    expect(after?.status?.["latestCreatedRevisionName"]).toBe("moved-00002");
+    const untagged = { ...cluster().gateway, host: `old-moved.${namespace}.example.com` };
     expect((await send(untagged)).status).toBe(404);
   });
 
