@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { startTestCluster } from "../../test/e2e/cluster.ts";
+import { PREPARED_CLUSTER, startTestCluster, type TestCluster } from "../../test/e2e/cluster.ts";
 import { downCluster } from "../cluster/cluster.ts";
 import type { TestReport } from "./reporter.ts";
 
@@ -87,23 +87,21 @@ async function vitest(projects: string, env: Readonly<Record<string, string>> = 
 const kept = process.env["FAIRWAY_E2E_CLUSTER"];
 const clusterName = kept ?? "fairway-e2e";
 
-/** Whether the cluster is there to test on. */
-async function startCluster(): Promise<boolean> {
+async function startCluster(): Promise<TestCluster | undefined> {
   const progress = (line: string): void => say(`cluster: ${line}`);
   try {
-    await startTestCluster({ name: clusterName, dieWithParent: kept === undefined, progress });
-    return true;
+    return await startTestCluster({ name: clusterName, dieWithParent: kept === undefined, progress });
   } catch (error) {
     say(`cluster: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     total.failed += 1;
     failures.push("cluster of the end-to-end tests");
-    return false;
+    return undefined;
   }
 }
 
 try {
   // None of these uses more than one core for long.
-  const [hasCluster] = await Promise.all([
+  const [cluster] = await Promise.all([
     startCluster(),
     checkAll([{ name: "lint", command: ["eslint", "."] }]),
     checkAll([
@@ -117,7 +115,7 @@ try {
     ]),
   ]);
   await vitest("unit");
-  if (hasCluster) await vitest("e2e*", { FAIRWAY_E2E_CLUSTER: clusterName });
+  if (cluster !== undefined) await vitest("e2e*", { [PREPARED_CLUSTER]: JSON.stringify(cluster) });
 } finally {
   if (kept === undefined) await downCluster(clusterName).catch((error: unknown) => say(`cluster: ${String(error)}`));
   await rm(scratch, { recursive: true, force: true });

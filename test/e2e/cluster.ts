@@ -9,6 +9,9 @@ export interface TestCluster {
   readonly gateway: GatewayAddress;
 }
 
+/** Environment variable with the TestCluster, as JSON, that whoever started the tests made ready for them. */
+export const PREPARED_CLUSTER = "FAIRWAY_E2E_PREPARED";
+
 /** The way to zero is tested often: its grace period is shortened. */
 const SHORT_GRACE = {
   apiVersion: "v1",
