@@ -1,6 +1,7 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { Classification, LevelStatus } from "../../../core/flowcontrol/flow-controller.ts";
 import { EXEMPT, type FlowSchemaObject } from "../../../core/flowcontrol/objects.ts";
+import { BucketCounts, registerHistogram } from "./bucket-counts.ts";
 import type { FlowControlObserver, FlowObserver, SeatRefusal } from "./flow-control.ts";
 
 /** Upstream's. */
@@ -26,11 +27,10 @@ export interface SeatSource {
  * flowcontrol/metrics). Series of a schema go when it is gone, or leads to another level, and the last of its requests has ended.
  */
 export function flowMetrics(registry: Registry, seats: () => SeatSource | undefined): FlowControlObserver {
-  levelGauges(registry, seats);
-  const metrics = new SchemaMetrics(registry);
   const all = new Map<string, Series>();
-  const others = new Series(metrics, OTHERS, () => undefined);
-  metrics.all = () => [...all.values(), others];
+  const others = new Series(OTHERS, () => undefined);
+  levelMetrics(registry, seats);
+  schemaMetrics(registry, () => [...all.values(), others]);
   let wanted: ReadonlySet<string> = new Set();
   const keyOf = (schema: string, level: string): string => `${schema}/${level}`;
 
@@ -40,10 +40,8 @@ export function flowMetrics(registry: Registry, seats: () => SeatSource | undefi
       let series = all.get(key);
       if (series !== undefined) return series;
       if (all.size >= MOST_SCHEMAS) return others;
-      series = new Series(metrics, { priority_level: level.name, flow_schema: schema.name }, ended => {
-        if (wanted.has(key)) return;
-        all.delete(key);
-        metrics.remove(ended.labels);
+      series = new Series({ priority_level: level.name, flow_schema: schema.name }, () => {
+        if (!wanted.has(key)) all.delete(key);
       });
       all.set(key, series);
       return series;
@@ -55,7 +53,7 @@ export function flowMetrics(registry: Registry, seats: () => SeatSource | undefi
   };
 }
 
-function levelGauges(registry: Registry, seats: () => SeatSource | undefined): void {
+function levelMetrics(registry: Registry, seats: () => SeatSource | undefined): void {
   const registers = [registry];
   const gauges: readonly (readonly [string, string, (level: LevelStatus) => number | undefined])[] = [
     ["nominal_limit_seats", "Seats by shares", level => level.limits.nominal],
@@ -100,79 +98,73 @@ function levelGauges(registry: Registry, seats: () => SeatSource | undefined): v
   });
 }
 
-/** What is counted by schema. */
-class SchemaMetrics {
-  /** Set by who keeps them. */
-  all: () => readonly Series[] = () => [];
-  readonly dispatched: Counter<keyof SchemaLabels>;
-  readonly rejected: Counter<keyof SchemaLabels | "reason">;
-  readonly wait: Histogram<keyof SchemaLabels | "execute">;
-  readonly execution: Histogram<keyof SchemaLabels | "type">;
-  readonly queueLength: Histogram<keyof SchemaLabels>;
-  readonly width: Histogram<keyof SchemaLabels>;
-
-  constructor(registry: Registry) {
-    const common = { labelNames: ["priority_level", "flow_schema"] as const, registers: [registry] };
-    const and = <L extends string>(label: L) => ({ ...common, labelNames: [...common.labelNames, label] });
-    this.dispatched = new Counter({
-      ...common,
-      name: "fairway_flowcontrol_dispatched_requests_total",
-      help: "Requests that got a seat",
+/** What is counted by schema; all of it is read from the series at a scrape. */
+function schemaMetrics(registry: Registry, all: () => readonly Series[]): void {
+  const registers = [registry];
+  const labelNames = ["priority_level", "flow_schema"] as const;
+  new Counter({
+    name: "fairway_flowcontrol_dispatched_requests_total",
+    help: "Requests that got a seat",
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, dispatchedRequests } of all()) this.inc(labels, dispatchedRequests);
+    },
+  });
+  new Counter({
+    name: "fairway_flowcontrol_rejected_requests_total",
+    help: `Requests that got no seat, by reason (${REASONS.join(", ")})`,
+    labelNames: [...labelNames, "reason"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, refusedRequests } of all())
+        for (const reason of REASONS)
+          if (refusedRequests[reason] > 0) this.inc({ ...labels, reason }, refusedRequests[reason]);
+    },
+  });
+  registerHistogram(registry, {
+    name: "fairway_flowcontrol_request_wait_duration_seconds",
+    help: "How long requests waited for a seat, those of exempt levels apart",
+    samples: () =>
+      all().flatMap(({ labels, waitS }) => [
+        [{ ...labels, execute: "true" }, waitS.served] as const,
+        [{ ...labels, execute: "false" }, waitS.refused] as const,
+      ]),
+  });
+  registerHistogram(registry, {
+    name: "fairway_flowcontrol_request_execution_seconds",
+    help: "How long requests had their seats",
+    samples: () => all().map(({ labels, executionS }) => [{ ...labels, type: "regular" }, executionS] as const),
+  });
+  registerHistogram(registry, {
+    name: "fairway_flowcontrol_request_queue_length_after_enqueue",
+    help: "Requests in the queue that a request has joined, itself included",
+    samples: () => all().map(({ labels, queueLength }) => [labels, queueLength] as const),
+  });
+  registerHistogram(registry, {
+    name: "fairway_flowcontrol_work_estimated_seats",
+    help: "Seats that requests asked for",
+    samples: () => all().map(({ labels, width }) => [labels, width] as const),
+  });
+  const gauges: readonly (readonly [string, string, (series: Series) => number])[] = [
+    ["current_inqueue_requests", "Requests that wait for a seat", series => series.waitingRequests],
+    ["current_inqueue_seats", "Seats that those who wait will take", series => series.waitingSeats],
+    ["current_executing_requests", "Requests that have a seat", series => series.executingRequests],
+    ["current_executing_seats", "Seats in use", series => series.executingSeats],
+  ];
+  for (const [name, help, valueOf] of gauges)
+    new Gauge({
+      name: `fairway_flowcontrol_${name}`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset();
+        for (const series of all()) this.set(series.labels, valueOf(series));
+      },
     });
-    this.rejected = new Counter({
-      ...and("reason"),
-      name: "fairway_flowcontrol_rejected_requests_total",
-      help: `Requests that got no seat, by reason (${REASONS.join(", ")})`,
-    });
-    this.wait = new Histogram({
-      ...and("execute"),
-      name: "fairway_flowcontrol_request_wait_duration_seconds",
-      help: "How long requests waited for a seat, those of exempt levels apart",
-      buckets: DURATION_BUCKETS_S,
-    });
-    this.execution = new Histogram({
-      ...and("type"),
-      name: "fairway_flowcontrol_request_execution_seconds",
-      help: "How long requests had their seats",
-      buckets: DURATION_BUCKETS_S,
-    });
-    this.queueLength = new Histogram({
-      ...common,
-      name: "fairway_flowcontrol_request_queue_length_after_enqueue",
-      help: "Requests in the queue that a request has joined, itself included",
-      buckets: QUEUE_LENGTH_BUCKETS,
-    });
-    this.width = new Histogram({
-      ...common,
-      name: "fairway_flowcontrol_work_estimated_seats",
-      help: "Seats that requests asked for",
-      buckets: SEAT_BUCKETS,
-    });
-    const gauges: readonly (readonly [string, string, (series: Series) => number])[] = [
-      ["current_inqueue_requests", "Requests that wait for a seat", series => series.waitingRequests],
-      ["current_inqueue_seats", "Seats that those who wait will take", series => series.waitingSeats],
-      ["current_executing_requests", "Requests that have a seat", series => series.executingRequests],
-      ["current_executing_seats", "Seats in use", series => series.executingSeats],
-    ];
-    const all = (): readonly Series[] => this.all();
-    for (const [name, help, valueOf] of gauges)
-      new Gauge({
-        ...common,
-        name: `fairway_flowcontrol_${name}`,
-        help,
-        collect() {
-          this.reset();
-          for (const series of all()) this.set(series.labels, valueOf(series));
-        },
-      });
-  }
-
-  remove(labels: SchemaLabels): void {
-    for (const metric of [this.dispatched, this.queueLength, this.width]) metric.remove(labels);
-    for (const reason of REASONS) this.rejected.remove({ ...labels, reason });
-    for (const execute of ["true", "false"]) this.wait.remove({ ...labels, execute });
-    this.execution.remove({ ...labels, type: "regular" });
-  }
 }
 
 /** Of one schema at its level. */
@@ -182,33 +174,35 @@ class Series implements FlowObserver {
   waitingSeats = 0;
   executingRequests = 0;
   executingSeats = 0;
-  readonly #metrics: SchemaMetrics;
-  readonly #onIdle: (series: Series) => void;
-  readonly #dispatched: { inc(): void };
-  readonly #executed: { observe(seconds: number): void };
-  readonly #finished: { observe(seconds: number): void };
-  readonly #queueLength: { observe(length: number): void };
-  readonly #width: { observe(seats: number): void };
+  dispatchedRequests = 0;
+  readonly refusedRequests: Record<SeatRefusal, number> = {
+    "queue-full": 0,
+    "concurrency-limit": 0,
+    "time-out": 0,
+    cancelled: 0,
+  };
+  readonly waitS = {
+    served: new BucketCounts(DURATION_BUCKETS_S),
+    refused: new BucketCounts(DURATION_BUCKETS_S),
+  };
+  readonly executionS = new BucketCounts(DURATION_BUCKETS_S);
+  readonly queueLength = new BucketCounts(QUEUE_LENGTH_BUCKETS);
+  readonly width = new BucketCounts(SEAT_BUCKETS);
+  readonly #onIdle: () => void;
   readonly #isExempt: boolean;
 
-  constructor(metrics: SchemaMetrics, labels: SchemaLabels, onIdle: (series: Series) => void) {
-    this.#metrics = metrics;
+  constructor(labels: SchemaLabels, onIdle: () => void) {
     this.labels = labels;
     this.#onIdle = onIdle;
     this.#isExempt = labels.priority_level === EXEMPT;
-    this.#dispatched = metrics.dispatched.labels(labels);
-    this.#executed = metrics.wait.labels({ ...labels, execute: "true" });
-    this.#finished = metrics.execution.labels({ ...labels, type: "regular" });
-    this.#queueLength = metrics.queueLength.labels(labels);
-    this.#width = metrics.width.labels(labels);
   }
 
   arrived(seats: number): void {
-    this.#width.observe(seats);
+    this.width.observe(seats);
   }
 
   joined(queueLength: number): void {
-    this.#queueLength.observe(queueLength);
+    this.queueLength.observe(queueLength);
   }
 
   waits(seats: number): void {
@@ -224,24 +218,24 @@ class Series implements FlowObserver {
   dispatched(seats: number, waitedMs: number): void {
     this.executingRequests++;
     this.executingSeats += seats;
-    this.#dispatched.inc();
-    if (!this.#isExempt) this.#executed.observe(waitedMs / 1000);
+    this.dispatchedRequests++;
+    if (!this.#isExempt) this.waitS.served.observe(waitedMs / 1000);
   }
 
   refused(reason: SeatRefusal, waitedMs: number): void {
-    this.#metrics.rejected.inc({ ...this.labels, reason });
-    this.#metrics.wait.observe({ ...this.labels, execute: "false" }, waitedMs / 1000);
+    this.refusedRequests[reason]++;
+    this.waitS.refused.observe(waitedMs / 1000);
     this.endIfIdle();
   }
 
   finished(seats: number, executedMs: number): void {
     this.executingRequests--;
     this.executingSeats -= seats;
-    this.#finished.observe(executedMs / 1000);
+    this.executionS.observe(executedMs / 1000);
     this.endIfIdle();
   }
 
   endIfIdle(): void {
-    if (this.waitingRequests + this.executingRequests === 0) this.#onIdle(this);
+    if (this.waitingRequests + this.executingRequests === 0) this.#onIdle();
   }
 }
