@@ -27,14 +27,20 @@ export interface ServiceRequest {
   /** Path and query. */
   readonly target: string;
   /** The value of a header by its lower-case name. */
-  readonly header: (name: string) => string | undefined;
+  header(name: string): string | undefined;
 }
 
+/** True for the headers, in lower case, in which an authenticating proxy says who its client is. */
+export const isIdentityField = (name: string): boolean =>
+  name === "x-remote-user" || name === "x-remote-group" || name.startsWith("x-remote-extra-");
+
+/** What flow control looks at. Fields that say who the client is are not among the headers: they make the identity, if anything. */
 export function serviceRequestAttributes(
-  { method, target, header }: ServiceRequest,
+  request: ServiceRequest,
   { namespace, service, tag }: RequestedService,
   { user, groups }: Pick<RequestAttributes, "user" | "groups">,
 ): RequestAttributes {
+  const { method, target } = request;
   const query = target.indexOf("?");
   return {
     user,
@@ -42,6 +48,6 @@ export function serviceRequestAttributes(
     verb: VERBS[method] ?? method.toLowerCase(),
     resource: { apiGroup: SERVING_GROUP, resource: "services", subresource: tag, namespace, name: service },
     path: query < 0 ? target : target.slice(0, query),
-    header,
+    header: name => (isIdentityField(name) ? undefined : request.header(name)),
   };
 }

@@ -1,7 +1,7 @@
 import { normalizeHost } from "../../../api/hosts.ts";
 import { hashFlow } from "../../../core/flowcontrol/flow-hash.ts";
 import type { Classification } from "../../../core/flowcontrol/flow-controller.ts";
-import type { RequestedService } from "../../../core/flowcontrol/service-request.ts";
+import { serviceRequestAttributes, type RequestedService } from "../../../core/flowcontrol/service-request.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Exchange, RawHeaders } from "../../shared/http/exchange.ts";
 import { relay, UpstreamError } from "../../shared/http/relay.ts";
@@ -9,7 +9,6 @@ import { tunnel } from "../../shared/http/tunnel.ts";
 import type { Logger } from "../../shared/logger.ts";
 import { BadRequestError, HomeMovedError, RevisionGoneError, RouteNotFoundError } from "../errors.ts";
 import { FLOW_FIELDS, type FlowControl, type Seat } from "../flow-control/flow-control.ts";
-import { requestAttributes } from "../flow-control/request-attributes.ts";
 import { ANONYMOUS, type Identity } from "../identity/identity.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import { formatPassed, PASSED_FIELD, type PassedRequest } from "../peers/passed-request.ts";
@@ -198,7 +197,7 @@ async function serveHere(parts: ChainParts, visit: Visit, call: Call, mayLeave: 
 
 function classify({ flowControl }: ChainParts, visit: Visit, { service, identity }: Call): FlowPlace {
   if (flowControl === undefined) return EVERYBODY;
-  const attributes = requestAttributes(visit.exchange, service, identity);
+  const attributes = serviceRequestAttributes(visit.exchange, service, identity);
   visit.classification = flowControl.classify(attributes);
   return { level: visit.classification.level.name, flow: visit.classification.hash };
 }

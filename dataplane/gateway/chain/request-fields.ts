@@ -1,7 +1,8 @@
 import type { BlockList } from "node:net";
 import type { Exchange } from "../../shared/http/exchange.ts";
 import { connectionOptions, isHopByHop } from "../../shared/http/hop-by-hop.ts";
-import { isIdentityField, speaksForOthers } from "../identity/proxy-identity.ts";
+import { isIdentityField } from "../../../core/flowcontrol/service-request.ts";
+import { speaksForOthers } from "../identity/proxy-identity.ts";
 import { PASSED_FIELD } from "../peers/passed-request.ts";
 
 /** Tells queue-proxy that a gateway has counted the request. */

@@ -4,7 +4,7 @@ import { FlowController, type FlowTicket } from "../../../core/flowcontrol/flow-
 import type { FlowSchemaSpec, PriorityLevelSpec } from "../../../core/flowcontrol/objects.ts";
 import { DUMP_PATHS, dumpPages } from "./dumps.ts";
 import { formatTable } from "./dump-table.ts";
-import { requestAttributes } from "./request-attributes.ts";
+import { serviceRequestAttributes } from "../../../core/flowcontrol/service-request.ts";
 
 const EPOCH_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
@@ -44,7 +44,7 @@ function scene() {
   const start = (user: string, nowMs: number, tag = ""): FlowTicket<string> | undefined => {
     const identity = { user, groups: ["system:authenticated"] };
     const request = { method: "POST", target: "/cart?id=1", header: () => undefined };
-    const attributes = requestAttributes(request, { namespace: "shop", service: "cart", tag }, identity);
+    const attributes = serviceRequestAttributes(request, { namespace: "shop", service: "cart", tag }, identity);
     const result = controller.start({ classification: controller.classify(attributes), seats: 2, payload: "" }, nowMs);
     return result.kind === "rejected" ? undefined : result.ticket;
   };

@@ -8,7 +8,7 @@ import type { WaitingClient } from "../revisions/revision-backend.ts";
 import { FlowControl, type Seat } from "./flow-control.ts";
 import { flowMetrics } from "./flow-metrics.ts";
 import { flowControlViews } from "./flow-views.ts";
-import { requestAttributes } from "./request-attributes.ts";
+import { serviceRequestAttributes } from "../../../core/flowcontrol/service-request.ts";
 
 class Client implements WaitingClient {
   gone = false;
@@ -57,7 +57,8 @@ const schema = (name: string, to: string, namespace: string): FlowSchema => ({
 });
 
 const request = (method = "GET", target = "/a?b") => ({ method, target, header: () => undefined });
-const attributes = (namespace: string) => requestAttributes(request(), { namespace, service: "s", tag: "" }, ANONYMOUS);
+const attributes = (namespace: string) =>
+  serviceRequestAttributes(request(), { namespace, service: "s", tag: "" }, ANONYMOUS);
 
 function setUp() {
   const clock = new FakeClock();
@@ -71,28 +72,6 @@ function setUp() {
   });
   return { clock, registry, heard, flowControl };
 }
-
-describe("requestAttributes", () => {
-  it("reads methods as verbs, services as resources, paths without their query", () => {
-    const target = { namespace: "ns", service: "s", tag: "canary" };
-    expect(requestAttributes(request("POST", "/a/b?c=d"), target, ANONYMOUS)).toMatchObject({
-      user: "system:anonymous",
-      verb: "create",
-      path: "/a/b",
-      resource: {
-        apiGroup: "serving.knative.dev",
-        resource: "services",
-        subresource: "canary",
-        namespace: "ns",
-        name: "s",
-      },
-    });
-    const verbs = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"].map(
-      method => requestAttributes(request(method), target, ANONYMOUS).verb,
-    );
-    expect(verbs).toEqual(["get", "get", "update", "patch", "delete", "options", "propfind"]);
-  });
-});
 
 describe("FlowControl", () => {
   it("has a level for everybody without any object", () => {

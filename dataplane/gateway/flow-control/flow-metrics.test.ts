@@ -5,7 +5,7 @@ import { FlowController } from "../../../core/flowcontrol/flow-controller.ts";
 import type { FlowSchemaObject } from "../../../core/flowcontrol/objects.ts";
 import { ANONYMOUS } from "../identity/identity.ts";
 import { flowMetrics } from "./flow-metrics.ts";
-import { requestAttributes } from "./request-attributes.ts";
+import { serviceRequestAttributes } from "../../../core/flowcontrol/service-request.ts";
 
 const schema = (name: string, level = "catch-all", matchingPrecedence = 100): FlowSchemaObject => ({
   name,
@@ -27,7 +27,7 @@ function setUp() {
   const hooks = { dispatched: () => undefined, expired: () => undefined };
   const controller = new FlowController<string>({ totalSeats: 600, maxWaitMs: 15_000, hooks }, 0);
   const metrics = flowMetrics(registry, () => controller);
-  const request = requestAttributes(
+  const request = serviceRequestAttributes(
     { method: "GET", target: "/", header: () => undefined },
     { namespace: "ns", service: "s", tag: "" },
     ANONYMOUS,

@@ -2,7 +2,7 @@ import type { FlowControlView } from "../../../api/wire/flow.ts";
 import type { RouteTarget } from "../routing/compiled-route.ts";
 import type { FlowControl } from "./flow-control.ts";
 import { ANONYMOUS, authenticated } from "../identity/identity.ts";
-import { requestAttributes } from "./request-attributes.ts";
+import { serviceRequestAttributes } from "../../../core/flowcontrol/service-request.ts";
 
 /**
  * What `fairway flow` shows of this gateway. `/debug/flow-control`: levels with their limits and who waits, and what is wrong
@@ -47,7 +47,9 @@ export function flowControlViews(
         target: query.get("path") ?? "/",
         header: (name: string) => headers.get(name),
       };
-      const { classification, missed, queue } = flowControl.explain(requestAttributes(request, target, identity));
+      const { classification, missed, queue } = flowControl.explain(
+        serviceRequestAttributes(request, target, identity),
+      );
       const { schema, level, flow, maxSeats } = classification;
       const status = flowControl.status().find(candidate => candidate.level.name === level.name);
       return {

@@ -2,13 +2,9 @@ import type { BlockList } from "node:net";
 import type { Exchange } from "../../shared/http/exchange.ts";
 import { authenticated, type Identity } from "./identity.ts";
 
-/** Fields in which an authenticating proxy says who the client is; lower case. Those of Kubernetes' request-header scheme. */
+/** Fields in which an authenticating proxy says who the client is, those of Kubernetes' request-header scheme; see `isIdentityField`. */
 const USER = "x-remote-user";
 const GROUP = "x-remote-group";
-const EXTRA = "x-remote-extra-";
-
-export const isIdentityField = (lowerName: string): boolean =>
-  lowerName === USER || lowerName === GROUP || lowerName.startsWith(EXTRA);
 
 /** Whether the peer's word about identities counts. */
 export function speaksForOthers({ remoteAddress }: Pick<Exchange, "remoteAddress">, proxies: BlockList): boolean {
