@@ -91,6 +91,7 @@ describe("the answer of the operator", () => {
       instances: [{ name: "a", createdMs: 0, readySinceMs: 1, utilization1m: 0.5, lastBusyMs: NOW }],
       waiting: 3,
       inFlight: 10,
+      newlyWaiting: 0,
       freedPerSecond: 2,
     };
     const answers = [
@@ -143,6 +144,16 @@ describe("fairway why", () => {
     const unasked = { gateways: [], scraped: false };
     expect((await why(cluster({ ...held, sources: unasked }))).stdout).toMatch(
       /gateways told +there are none\n +pods answered +not asked: all requests pass the gateways\n/,
+    );
+  });
+
+  it("tells who is silent although numbers heard before still stand", async () => {
+    const answer = decided("kpa", {});
+    const gateways = [{ name: "gw-a", heardMs: NOW + 500 }];
+    const told = async (sources: object) => (await why(cluster({ ...answer, sources }))).stdout;
+    expect(await told({ gateways, scraped: true, answeredMs: NOW })).not.toContain("told");
+    expect(await told({ gateways, scraped: true, answeredMs: NOW - 10_500 })).toMatch(
+      /observed .*\n +gateways told +gw-a 1s ago\n +pods answered +12s ago\n/,
     );
   });
 

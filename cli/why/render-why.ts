@@ -50,8 +50,8 @@ function facts(scaling: ScalingDebug, nowMs: number): string[] {
       `${formatNumber(load.stable)} (stable window), ${formatNumber(load.panic)} (panic window)`,
     ]);
   }
-  if (!outcome.decision.valid)
-    lines.push(["no decision", outcome.decision.reason ?? "unknown"], ...sources(scaling, nowMs));
+  if (!outcome.decision.valid) lines.push(["no decision", outcome.decision.reason ?? "unknown"]);
+  lines.push(...silence(scaling, nowMs));
   lines.push([
     "state",
     `${activity.phase} for ${formatMs(nowMs - activity.sinceMs)}${activity.reason === undefined ? "" : ` (${activity.reason})`}`,
@@ -82,16 +82,26 @@ function facts(scaling: ScalingDebug, nowMs: number): string[] {
   return lines.map(([name, text]) => `  ${name.padEnd(widest)}  ${text}`);
 }
 
-/** Who should have told of the load, when nobody did. */
-function sources({ sources: known, decision }: ScalingDebug, nowMs: number): [string, string][] {
-  if (known === undefined) return [];
+/** Each source of numbers tells once a second. */
+const SILENT_MS = 5_000;
+
+/** Who should tell of the load, when there is no decision or somebody is silent. */
+function silence({ sources, decision }: ScalingDebug, nowMs: number): [string, string][] {
+  if (sources === undefined) return [];
+  const isSilent = (atMs: number | undefined): boolean => atMs === undefined || nowMs - atMs > SILENT_MS;
+  const asked = sources.scraped && (decision.observation.readyPods ?? 0) > 0;
+  const allTell =
+    sources.gateways.length > 0 &&
+    !sources.gateways.some(({ heardMs }) => isSilent(heardMs)) &&
+    !(asked && isSilent(sources.answeredMs));
+  if (allTell && decision.outcome.decision.valid) return [];
   const when = (atMs: number | undefined): string => (atMs === undefined ? "never" : ago(atMs, nowMs));
-  const gateways = known.gateways.map(({ name, heardMs }) => `${name} ${when(heardMs)}`);
-  const pods = !known.scraped
+  const gateways = sources.gateways.map(({ name, heardMs }) => `${name} ${when(heardMs)}`);
+  const pods = !sources.scraped
     ? "not asked: all requests pass the gateways"
-    : (decision.observation.readyPods ?? 0) === 0
-      ? "none is ready to be asked"
-      : when(known.answeredMs);
+    : asked
+      ? when(sources.answeredMs)
+      : "none is ready to be asked";
   return [
     ["gateways told", gateways.length === 0 ? "there are none" : gateways.join(", ")],
     ["pods answered", pods],

@@ -72,6 +72,7 @@ describe("Cloud Run: whatever happens", () => {
             load: row.noData ? undefined : { concurrency1m, concurrency10m, cpu1m },
             instances,
             waiting,
+            newlyWaiting: Math.round(waiting * row.use[0]!),
             inFlight,
             freedPerSecond,
           };
@@ -96,7 +97,7 @@ describe("Cloud Run: whatever happens", () => {
           if (waiting > 0 && instances.length === 0 && spec.maxInstances > 0)
             expect(decision.desired).toBeGreaterThan(0);
           const { byStarting, byRunning, byNew, atMaximum } = decision.explanation.onDemand;
-          expect(byStarting + byRunning + byNew + atMaximum).toBe(waiting);
+          expect(byStarting + byRunning + byNew + atMaximum).toBe(waiting - decision.explanation.haveRoom);
           const stops = decision.stops.map(stop => stop.name);
           instances = follow(instances, decision.desired, stops, nowMs);
           state = decision.next;

@@ -40,6 +40,7 @@ function observe(more: Partial<CloudRunObservation>): CloudRunObservation {
     instances: [],
     waiting: 0,
     inFlight: 0,
+    newlyWaiting: 0,
     freedPerSecond: 0,
     ...more,
   };
@@ -166,6 +167,18 @@ describe("Cloud Run: on demand", () => {
       newInstances: 1,
     });
     expect(decision.desired).toBe(3);
+  });
+
+  it("starts none for who has just come while an instance has room, though not at that gateway", () => {
+    const seen = { load: load(8), instances: ready(1), waiting: 1, inFlight: 7 };
+    const came = decide(spec(), observe({ ...seen, newlyWaiting: 1 }));
+    expect(came).toMatchObject({ desired: 1, explanation: { waiting: 1, haveRoom: 1, onDemand: { newInstances: 0 } } });
+    expect(decide(spec(), observe({ ...seen, newlyWaiting: 0 })).desired).toBe(2);
+    expect(decide(spec(), observe({ ...seen, inFlight: 10, newlyWaiting: 1 })).desired).toBe(2);
+    expect(decide(spec(), observe({ ...seen, inFlight: 9, waiting: 3, newlyWaiting: 3 }))).toMatchObject({
+      desired: 2,
+      explanation: { haveRoom: 1, onDemand: { byNew: 2 } },
+    });
   });
 
   it("keeps what a request started until the drivers have seen a minute of it", () => {

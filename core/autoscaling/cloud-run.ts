@@ -26,6 +26,8 @@ export interface CloudRunObservation {
   readonly instances: readonly Instance[];
   /** Requests that wait for a place now, at all gateways. */
   readonly waiting: number;
+  /** Of them, those that began to wait within the last second or so. */
+  readonly newlyWaiting: number;
   /** Requests at instances now. */
   readonly inFlight: number;
   /** Places that freed up per second over the last seconds. */
@@ -64,6 +66,8 @@ export interface CloudRunExplanation {
   readonly metricsRule: CountRule | "no-data";
   readonly onDemand: OnDemandPlan;
   readonly waiting: number;
+  /** Of them, those for whom instances have room. */
+  readonly haveRoom: number;
   readonly expectedStartMs: number;
   readonly pendingTimeoutMs: number;
   readonly recommendedBefore: number;
@@ -124,6 +128,15 @@ function ceiling(
   return { most: allowed ? spec.maxInstances * OVERSHOOT_FACTOR : spec.maxInstances, sinceMs };
 }
 
+/**
+ * How many of those who have just begun to wait have room: each gateway has a part of an instance's places, and one may be short of
+ * them while another is not. Who goes on waiting counts all the same.
+ */
+function haveRoom(spec: CloudRunSpec, { instances, newlyWaiting, inFlight }: CloudRunObservation): number {
+  const ready = instances.filter(one => one.readySinceMs !== undefined).length;
+  return Math.min(newlyWaiting, Math.max(0, ready * spec.maxConcurrency - inFlight));
+}
+
 /** What requests that wait ask for, given the most instances there may be. */
 function demand(
   spec: CloudRunSpec,
@@ -133,7 +146,7 @@ function demand(
   nowMs: number,
 ): OnDemandPlan {
   return planOnDemand({
-    waiting: observation.waiting,
+    waiting: observation.waiting - haveRoom(spec, observation),
     startingMs: observation.instances.filter(one => one.readySinceMs === undefined).map(one => nowMs - one.createdMs),
     placesPerInstance: spec.maxConcurrency,
     expectedStartMs: startMs,
@@ -234,6 +247,7 @@ export function decideCloudRun(
       metricsRule: count.rule,
       onDemand,
       waiting,
+      haveRoom: haveRoom(spec, observation),
       expectedStartMs: startMs,
       pendingTimeoutMs: pendingMs,
       recommendedBefore: state.recommended,

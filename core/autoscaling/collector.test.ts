@@ -163,7 +163,12 @@ describe("collector", () => {
     c.acceptReport(report(1, 0, told(1, 1, 0, 1)), START);
     // For a moment four were under way; on average it were two, and two of the second's three have ended.
     expect(c.acceptReport(report(2, 0, { poke: true, ...told(4, 3, 3, 1) }), START + 500)).toEqual([KEY]);
-    expect(c.instancesLoad(KEY, START + 500)).toMatchObject({ waiting: 3, inFlight: 1, load: { concurrency1m: 1 } });
+    expect(c.instancesLoad(KEY, START + 500)).toMatchObject({
+      waiting: 3,
+      newlyWaiting: 3,
+      inFlight: 1,
+      load: { concurrency1m: 1 },
+    });
     c.acceptReport(report(3, 0, { timestampMs: START + 2000, ...told(2, 3, 1, 1) }), START + 1000);
     expect(c.instancesLoad(KEY, START + 1000)).toMatchObject({
       waiting: 1,
@@ -172,6 +177,11 @@ describe("collector", () => {
       freedPerSecond: 2,
     });
     expect(c.acceptReport(report(4, 0, { poke: true, ...told(1, 0, 0, 1) }), START + 1100)).toEqual([]);
+    // One waited at the end of a second already.
+    c.acceptReport(report(5, 0, { poke: true, ...told(4, 3, 3, 1) }), START + 1200);
+    expect(c.instancesLoad(KEY, START + 1200)).toMatchObject({ waiting: 3, newlyWaiting: 2 });
+    c.acceptReport(report(6, 0, { timestampMs: START + 3000, ...told(3, 3, 2, 1) }), START + 2000);
+    expect(c.instancesLoad(KEY, START + 2000)).toMatchObject({ waiting: 2, newlyWaiting: 1 });
   });
 
   it("does not take a poke off a second that it overtook", () => {

@@ -72,6 +72,8 @@ export interface InstancesLoad {
   /** Undefined when there are no data. */
   readonly load: CloudRunLoad | undefined;
   readonly waiting: number;
+  /** Of them, those that did not wait yet when the second before the gateway's latest word ended. */
+  readonly newlyWaiting: number;
   readonly inFlight: number;
   /** Places that freed up per second, over the last ten. */
   readonly freedPerSecond: number;
@@ -99,9 +101,13 @@ const ZERO: Load = { concurrency: 0, requests: 0 };
 interface LatestLoad extends Load {
   readonly waiting: number;
   readonly inFlight: number;
-  /** Waiting and in flight at the end of the last reported second; the two above may be a poke's. */
-  readonly unfinished: number;
+  /** At the end of the last reported second; the two above may be a poke's. */
+  readonly atSecond: { readonly waiting: number; readonly inFlight: number };
+  /** Waiting at the end of the last reported second before this word. */
+  readonly waitedBefore: number;
 }
+
+const IDLE = { waiting: 0, inFlight: 0 };
 
 /** What pokes recorded of a second still to be reported; `sequence` is the latest of them. */
 interface Poked extends Load {
@@ -222,25 +228,29 @@ export class MetricCollector {
       const key = revisionKey(reading.namespace, reading.revision);
       const collected = this.#revisions.get(key);
       if (collected === undefined) continue;
+      const before = source.latest.get(key);
+      const atSecond = before?.atSecond ?? IDLE;
       source.latest.set(key, {
-        ...(source.latest.get(key) ?? { ...ZERO, unfinished: 0 }),
+        ...(before ?? ZERO),
         waiting: reading.waiting,
         inFlight: reading.inFlight,
+        atSecond,
+        waitedBefore: atSecond.waiting,
       });
       if (reading.inFlight > 0) {
         // Pods are busy: who waits counts for on-demand scaling; a moment's concurrency is no second's average.
         if (reading.waiting > 0) active.push(key);
         continue;
       }
-      const before = source.poked.get(key) ?? ZERO;
+      const poked = source.poked.get(key) ?? ZERO;
       // Those who wait now will wait for the rest of the second at least.
-      const concurrency = Math.max(reading.averageConcurrentRequests, reading.waiting) - before.concurrency;
-      const requests = Math.max(reading.requestCount, reading.waiting) - before.requests;
+      const concurrency = Math.max(reading.averageConcurrentRequests, reading.waiting) - poked.concurrency;
+      const requests = Math.max(reading.requestCount, reading.waiting) - poked.requests;
       if (concurrency <= 0) continue;
       this.#record(collected, nowMs, concurrency, Math.max(requests, 0));
       source.poked.set(key, {
-        concurrency: before.concurrency + concurrency,
-        requests: before.requests + Math.max(requests, 0),
+        concurrency: poked.concurrency + concurrency,
+        requests: poked.requests + Math.max(requests, 0),
         sequence: report.sequence,
       });
       active.push(key);
@@ -266,12 +276,20 @@ export class MetricCollector {
         Math.max(requests - poked.requests, 0),
       );
       const { waiting, inFlight } = reading;
+      const before = source.latest.get(key)?.atSecond ?? IDLE;
       if (source.hasSecond && collected.perInstance !== undefined) {
-        const ended = requests + (source.latest.get(key)?.unfinished ?? 0) - waiting - inFlight;
+        const ended = requests + before.waiting + before.inFlight - waiting - inFlight;
         collected.perInstance.recordFreed(atMs, Math.max(ended, 0));
       }
       if (concurrency > 0 || requests > 0 || waiting > 0)
-        latest.set(key, { concurrency, requests, waiting, inFlight, unfinished: waiting + inFlight });
+        latest.set(key, {
+          concurrency,
+          requests,
+          waiting,
+          inFlight,
+          atSecond: { waiting, inFlight },
+          waitedBefore: before.waiting,
+        });
       active.push(key);
     }
     // A report that was overtaken is no latest word.
@@ -359,15 +377,19 @@ export class MetricCollector {
   instancesLoad(key: string, nowMs: number): InstancesLoad {
     const perInstance = this.#revisions.get(key)?.perInstance;
     let waiting = 0;
+    let newlyWaiting = 0;
     let inFlight = 0;
     for (const source of this.#gateways.values()) {
       const latest = nowMs - source.heardMs > GATEWAY_SILENT_MS ? undefined : source.latest.get(key);
-      waiting += latest?.waiting ?? 0;
-      inFlight += latest?.inFlight ?? 0;
+      if (latest === undefined) continue;
+      waiting += latest.waiting;
+      newlyWaiting += Math.max(0, latest.waiting - latest.waitedBefore);
+      inFlight += latest.inFlight;
     }
     return {
       load: perInstance?.load(nowMs),
       waiting,
+      newlyWaiting,
       inFlight,
       freedPerSecond: perInstance?.freedPerSecond(nowMs) ?? 0,
       instances: perInstance?.instances(nowMs) ?? [],

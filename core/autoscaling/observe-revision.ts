@@ -41,6 +41,7 @@ function observeCloudRun(
       };
     }),
     waiting: seen.waiting,
+    newlyWaiting: seen.newlyWaiting,
     inFlight: seen.inFlight,
     freedPerSecond: seen.freedPerSecond,
   };

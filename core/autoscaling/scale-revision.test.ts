@@ -358,6 +358,7 @@ describe("an explanation", () => {
       })),
       waiting: 30,
       inFlight: 20,
+      newlyWaiting: 0,
       freedPerSecond: 1,
     };
     const explanation = why([{ at: 2, ready: 2, cloudRun }], settings({ maxScale: 4 }, { policy: "cloud-run" }));
@@ -387,6 +388,7 @@ describe("an explanation", () => {
       instances,
       waiting: 0,
       inFlight: 2,
+      newlyWaiting: 0,
       freedPerSecond: 1,
     };
     const explanation = why([{ at: 100, ready: 3, cloudRun }], settings({}, { policy: "cloud-run" }));
