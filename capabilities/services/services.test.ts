@@ -96,7 +96,7 @@ describe("replicas", () => {
     await h.settle();
     const { spec } = h.deployment("hello-00001-deployment");
     expect(spec?.replicas).toBe(7);
-    expect(spec?.template?.spec?.containers?.[1]?.image).toBe("registry.example/next:1");
+    expect(spec?.template?.spec?.initContainers?.[0]?.image).toBe("registry.example/next:1");
     expect(spec?.strategy?.rollingUpdate?.maxUnavailable).toBe(0);
   });
 

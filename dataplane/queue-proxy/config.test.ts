@@ -40,6 +40,7 @@ describe("parseConfig", () => {
       probe: { tcpSocket: { port: "9000" }, periodSeconds: 3, timeoutSeconds: 2 },
       check: { kind: "tcp", host: "127.0.0.1", port: 9000 },
       timeoutMs: 2000,
+      periodMs: 3000,
     },
     {
       title: "grpc keeps its service",
@@ -53,9 +54,9 @@ describe("parseConfig", () => {
       check: { kind: "tcp", host: "127.0.0.1", port: 8080 },
       timeoutMs: 100,
     },
-  ])("readiness: $title", ({ probe, check, timeoutMs }) => {
+  ])("readiness: $title", ({ probe, check, timeoutMs, periodMs = 0 }) => {
     const config = parseConfig({ ...required, SERVING_READINESS_PROBE: JSON.stringify(probe) });
-    expect(config.readinessProbes).toMatchObject([{ check, timeoutMs }]);
+    expect(config.readinessProbes).toMatchObject([{ check, timeoutMs, periodMs }]);
   });
 
   it("takes a list of probes, one per container", () => {

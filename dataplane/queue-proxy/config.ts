@@ -134,6 +134,8 @@ export interface ReadinessProbe {
   /** For one attempt. */
   readonly timeoutMs: number;
   readonly successThreshold: number;
+  /** Between two attempts at an app that has started; 0: as often as somebody asks. */
+  readonly periodMs: number;
 }
 
 export interface QueueProxyConfig {
@@ -228,6 +230,7 @@ function readinessProbe(probe: ProbeJson, userPort: number): ReadinessProbe {
     initialDelayMs: probe.initialDelaySeconds * 1000,
     timeoutMs,
     successThreshold: Math.max(1, probe.successThreshold),
+    periodMs: probe.periodSeconds * 1000,
   };
 }
 

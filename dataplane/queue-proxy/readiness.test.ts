@@ -8,6 +8,7 @@ const probe: ReadinessProbe = {
   initialDelayMs: 0,
   timeoutMs: 100,
   successThreshold: 1,
+  periodMs: 0,
 };
 
 /** An app whose answer the test sets. */
@@ -67,6 +68,23 @@ describe("Readiness", () => {
     expect(app.timeouts.at(-1)).toBe(800);
     app.problem = undefined;
     expect(await readiness.ask()).toBeUndefined();
+  });
+
+  it("looks at a started app no more often than its probe says, whoever asks meanwhile", async () => {
+    const { app, readiness, advance } = make({ periodMs: 10_000 });
+    app.problem = undefined;
+    readiness.start();
+    await advance(25);
+    app.problem = "status 500";
+    const looks = app.looks;
+    for (let second = 0; second < 9; second++) {
+      await advance(1_000);
+      expect(await readiness.ask()).toBeUndefined();
+    }
+    expect(app.looks).toBe(looks);
+    await advance(1_000);
+    expect(await readiness.ask()).toBe("status 500");
+    expect(app.looks).toBe(looks + 1);
   });
 
   it("needs as many successes in a row as the probe says", async () => {

@@ -18,13 +18,17 @@ export interface ReadinessOptions {
 
 /**
  * Knows whether the app is ready. While it starts, it is looked at every 25 ms, whoever asks or not, so that its
- * readiness is known at once; after that it is looked at when somebody asks, once for all who ask meanwhile.
+ * readiness is known at once; after that it is looked at when somebody asks, once for all who ask meanwhile, and no more
+ * often than its probe says.
  */
 export class Readiness {
   readonly #clock: Clock;
   readonly #options: ReadinessOptions;
   readonly #checks: readonly { readonly probe: ReadinessProbe; readonly check: AppCheck }[];
   readonly #startedMs: number;
+  /** Between two looks at an app that has started: the shortest that a probe says. */
+  readonly #periodMs: number;
+  #lookedMs = -Infinity;
   readonly #waiting = new Set<() => void>();
   #state: ReadinessState = { phase: "starting", problem: "the app was not looked at yet" };
   #timer: Timer | undefined;
@@ -36,6 +40,7 @@ export class Readiness {
     this.#clock = clock;
     this.#options = options;
     this.#startedMs = clock.nowMs();
+    this.#periodMs = Math.min(...options.probes.map(probe => probe.periodMs));
     this.#checks = options.probes.map(probe => ({ probe, check: makeCheck(probe) }));
   }
 
@@ -65,7 +70,8 @@ export class Readiness {
    */
   async ask(): Promise<string | undefined> {
     if (this.#state.phase === "starting" && !this.#stopped) await this.#untilStarted();
-    else this.#state = { phase: "started", problem: await this.#lookOnce(this.#options.holdMs) };
+    else if (this.#clock.nowMs() - this.#lookedMs >= this.#periodMs)
+      this.#state = { phase: "started", problem: await this.#lookOnce(this.#options.holdMs) };
     return this.#state.problem;
   }
 
@@ -98,6 +104,7 @@ export class Readiness {
 
   /** One look at every container, each for as long as its probe says, or `atLeastMs`. */
   #lookOnce(atLeastMs: number): Promise<string | undefined> {
+    this.#lookedMs = this.#clock.nowMs();
     this.#look ??= Promise.all(this.#checks.map(({ probe, check }) => check(Math.max(probe.timeoutMs, atLeastMs))))
       .then(problems => problems.find(problem => problem !== undefined))
       .finally(() => (this.#look = undefined));

@@ -36,11 +36,8 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
   const shareProcessNamespace = sharedProcessNamespace(revision);
   return {
     ...(pod as PodSpec),
-    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(buildInitContainer) }),
-    containers: [
-      ...containers.map(container => buildUserContainer(container, revision)),
-      buildQueueProxyContainer(revision, settings),
-    ],
+    initContainers: [...(initContainers ?? []).map(buildInitContainer), buildQueueProxyContainer(revision, settings)],
+    containers: containers.map(container => buildUserContainer(container, revision)),
     terminationGracePeriodSeconds: Math.max(
       (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) + DRAIN_SLACK_SECONDS,
       MIN_GRACE_SECONDS,

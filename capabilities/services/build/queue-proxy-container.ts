@@ -12,7 +12,13 @@ import { protocolOf, servingContainer, userPort } from "./serving-container.ts";
 const PROBE_HEADER = { name: "K-Network-Probe", value: "queue" };
 const DEFAULT_TIMEOUT_SECONDS = 300;
 
-/** The sidecar that admits, measures and drains. Its configuration is its environment: see dataplane/queue-proxy. */
+/**
+ * The sidecar that admits, measures and drains. Its configuration is its environment: see dataplane/queue-proxy.
+ *
+ * It is a sidecar in Kubernetes' sense (an init container that is always restarted): it is started before the app's containers
+ * are made, so that it comes up meanwhile; the kubelet tells the pod's address once it runs and not only when all do; and it is
+ * ended after them.
+ */
 export function buildQueueProxyContainer(revision: Revision, settings: PodSettings): PodContainer {
   const { spec } = revision;
   const protocol = protocolOf(spec);
@@ -20,6 +26,7 @@ export function buildQueueProxyContainer(revision: Revision, settings: PodSettin
     name: QUEUE_PROXY_CONTAINER,
     image: settings.deployment.queueSidecarImage || settings.queueProxyImage,
     imagePullPolicy: "IfNotPresent",
+    restartPolicy: "Always",
     args: ["/app/queue-proxy.cjs"],
     ports: [
       { name: "queue-port", containerPort: QUEUE_PROXY_PORTS[protocol], protocol: "TCP" },
@@ -30,7 +37,7 @@ export function buildQueueProxyContainer(revision: Revision, settings: PodSettin
       { name: "SERVING_POD", valueFrom: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.name" } } },
     ],
     resources: queueProxyResources(revision, settings),
-    ...probesOf(servingContainer(spec)?.readinessProbe, settings),
+    readinessProbe: probeOf(servingContainer(spec)?.readinessProbe),
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
@@ -86,39 +93,23 @@ function readinessProbes(revision: Revision): Probe | Probe[] | undefined {
 const checksSomething = (probe: Probe): boolean =>
   probe.httpGet !== undefined || probe.tcpSocket !== undefined || probe.grpc !== undefined;
 
-/** How often the kubelet asks when the user left it to the system: the queue-proxy holds each probe until the app is up. */
-const QUICK_PERIOD_SECONDS = 1;
+/** How often the kubelet asks: the queue-proxy holds each probe until the app is up. */
+const PERIOD_SECONDS = 1;
 const DEFAULT_FAILURE_THRESHOLD = 3;
 
 /**
- * The kubelet asks the queue-proxy, which asks the app. A period of the user's own holds once the pod has started;
- * until then the kubelet asks each second, so that a slow steady check does not make a slow start.
+ * The kubelet asks the queue-proxy each second, so that a slow steady check does not make a slow start; the queue-proxy looks at
+ * the app as often as the user said. So what the user counts in checks of theirs is counted in seconds here.
  */
-function probesOf(
-  user: Probe | undefined,
-  settings: PodSettings,
-): { readonly readinessProbe: PodProbe; readonly startupProbe?: PodProbe } {
-  const httpGet = { path: "/", port: QUEUE_PROXY_PORTS.http1, scheme: "HTTP", httpHeaders: [PROBE_HEADER] };
-  const periodSeconds = user?.periodSeconds || QUICK_PERIOD_SECONDS;
-  const timeoutSeconds = Math.max(1, user?.timeoutSeconds ?? 1);
-  const readinessProbe: PodProbe = {
-    httpGet,
-    ...(user?.initialDelaySeconds ? { initialDelaySeconds: user.initialDelaySeconds } : {}),
-    periodSeconds,
-    timeoutSeconds,
-    successThreshold: Math.max(1, user?.successThreshold ?? 1),
-    failureThreshold: user?.failureThreshold || DEFAULT_FAILURE_THRESHOLD,
-  };
-  if (periodSeconds <= QUICK_PERIOD_SECONDS) return { readinessProbe };
+function probeOf(user: Probe | undefined): PodProbe {
+  const userPeriod = user?.periodSeconds || PERIOD_SECONDS;
+  const inSeconds = (checks: number): number => (checks - 1) * userPeriod + 1;
   return {
-    readinessProbe,
-    startupProbe: {
-      httpGet,
-      periodSeconds: QUICK_PERIOD_SECONDS,
-      timeoutSeconds,
-      successThreshold: 1,
-      // The queue-proxy must not be restarted because the app is slow: the Deployment's deadline judges that.
-      failureThreshold: Math.max(Math.ceil(settings.deployment.progressDeadlineMs / 1000), 600),
-    },
+    httpGet: { path: "/", port: QUEUE_PROXY_PORTS.http1, scheme: "HTTP", httpHeaders: [PROBE_HEADER] },
+    ...(user?.initialDelaySeconds ? { initialDelaySeconds: user.initialDelaySeconds } : {}),
+    periodSeconds: PERIOD_SECONDS,
+    timeoutSeconds: Math.max(1, user?.timeoutSeconds ?? 1),
+    successThreshold: inSeconds(Math.max(1, user?.successThreshold ?? 1)),
+    failureThreshold: inSeconds(user?.failureThreshold || DEFAULT_FAILURE_THRESHOLD),
   };
 }
