@@ -29,6 +29,8 @@ interface Finished {
   readonly output: string;
 }
 
+const NOT_STARTED = 127;
+
 /** Runs a command; its output is passed on at once, or kept for the end where several run at a time. */
 function run(
   command: readonly string[],
@@ -36,12 +38,12 @@ function run(
 ): Promise<Finished> {
   const [file, ...args] = command;
   if (file === undefined) throw new Error("no command");
-  return new Promise((resolve, reject) => {
+  return new Promise(resolve => {
     const output = keepOutput ? "pipe" : "inherit";
     const child = spawn(file, args, { stdio: ["ignore", output, output], env: { ...process.env, ...env } });
     const pieces: Buffer[] = [];
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece: Buffer) => pieces.push(piece));
-    child.on("error", reject);
+    child.on("error", error => resolve({ code: NOT_STARTED, output: `${error.message}\n` }));
     child.on("close", (code, signal) =>
       resolve({ code: signal === null ? (code ?? 1) : 1, output: Buffer.concat(pieces).toString("utf8") }),
     );
