@@ -182,7 +182,7 @@ describe("fairway flow explain", () => {
   it("prints it for people", async () => {
     const { stdout } = await flow(["explain", "cart.shop.example.com/api", "--as", "alice", "--group", "gold"]);
     expect(stdout).toContain("workload-high (Limited: 40 of 245 shares, waits when it is full)");
-    expect(stdout).toMatch(/ 1 +exempt +no: subject\n +2 +probes +no: no resource rule and path/);
+    expect(stdout).toMatch(/ 1 +exempt +no: subject\n +2 +probes +no: path; it has no resource rule/);
     expect(stdout).toMatch(/500 +gold +matches/);
     expect(stdout).toMatch(/gw-a +120 +98 +5 +3 +\d+ \(0 waiting\)/);
     expect(stdout).toContain("! flow schema lost is not used");

@@ -49,7 +49,7 @@ export function renderExplanation(
       ],
       now.map(one => [
         one.gateway,
-        String(one.currentLimit),
+        level.type === "Exempt" ? "none" : String(one.currentLimit),
         String(one.nominal),
         String(one.seatsInUse),
         String(one.waiting),
@@ -76,9 +76,19 @@ function flowInWords(distinguisher: string | undefined, flow: string, type: stri
 /** What stood against each rule. */
 function missInWords(rules: readonly (readonly string[])[]): string {
   if (rules.length === 0) return "no: it has no rules";
-  const reasons = rules.map(mismatches => [...new Set(mismatches)].join(" and "));
+  const reasons = rules.map(ruleInWords);
   if (reasons.length === 1) return `no: ${reasons[0]}`;
-  return `no: ${reasons.map((reason, i) => `rule ${i + 1}: ${reason}`).join("; ")}`;
+  return `no: ${reasons.map((reason, i) => `rule ${i + 1}: ${reason}`).join(", ")}`;
+}
+
+/** What its rules have against the request says more than which it lacks altogether. */
+function ruleInWords(mismatches: readonly string[]): string {
+  const isLacking = (mismatch: string): boolean => mismatch.startsWith("no ");
+  const all = [...new Set(mismatches)];
+  const against = all.filter(mismatch => !isLacking(mismatch)).join(" and ");
+  const lacking = all.filter(isLacking).join(" and ");
+  if (lacking === "") return against;
+  return against === "" ? `it has ${lacking}` : `${against}; it has ${lacking}`;
 }
 
 /** Requests that are listed. */
