@@ -19,12 +19,17 @@ export function cluster(): TestCluster {
   return own ?? inject("cluster");
 }
 
+/** Names of clusters beside the shared one begin with its name: two runs on one machine do not meet. */
+export function ownClusterName(name: string): string {
+  return `${inject("cluster").clusterName}-${name}`;
+}
+
 /**
  * A cluster of the test file's own, for what would disturb other files that run at the same time. Call it before `ownNamespace`.
  * It ends with the file's tests.
  */
 export function ownCluster(name: string): void {
-  const clusterName = `fairway-e2e-${name}`;
+  const clusterName = ownClusterName(name);
   beforeAll(async () => {
     await downCluster(clusterName);
     const progress = (line: string): void => console.log(`${name}: ${line}`);

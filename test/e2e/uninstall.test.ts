@@ -5,10 +5,10 @@ import { runCommand } from "../../hack/cluster/run-command.ts";
 import { installFairway, loadImages, ROOT, SYSTEM_NAMESPACE } from "../../hack/kit/install.ts";
 import { Kube } from "../../hack/kit/kube.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
-import { service, serviceRef } from "./support.ts";
+import { ownClusterName, service, serviceRef } from "./support.ts";
 
 /** A cluster of its own: what is taken away here the other tests need. */
-const CLUSTER = "fairway-e2e-uninstall";
+const CLUSTER = ownClusterName("uninstall");
 const INSTALL = join(ROOT, "manifests", "install.yaml");
 const USERS = "users";
 
