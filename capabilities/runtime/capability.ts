@@ -91,6 +91,8 @@ export interface WatchDeclaration {
   readonly kind: ResourceKind;
   /** The keys to reconcile when this object was added, changed or deleted. */
   readonly keys: (object: KubeObject) => readonly ObjectKey[];
+  /** How long further changes are waited for, so that a burst of them is one reconciliation; at once when absent. */
+  readonly settleMs?: number | undefined;
 }
 
 /** Any mapping from a changed object to keys. */
@@ -127,6 +129,9 @@ export function labelledWith(kind: ResourceKind, label: string): WatchDeclaratio
     },
   };
 }
+
+/** For kinds that change many times in a row, and where nobody waits for a single change. */
+export const settling = (watch: WatchDeclaration, settleMs: number): WatchDeclaration => ({ ...watch, settleMs });
 
 /** The object itself. */
 export function itself(kind: ResourceKind): WatchDeclaration {

@@ -55,9 +55,9 @@ export class Controllers {
       onFailure: failure => this.#report(name, failure),
     });
     this.#queues.set(name, queue);
-    for (const { kind, keys } of watches) {
+    for (const { kind, keys, settleMs = 0 } of watches) {
       this.watch(kind, object => {
-        for (const key of keys(object)) queue.enqueue(key);
+        for (const key of keys(object)) queue.enqueueAfter(key, settleMs);
       });
     }
     this.#starts.push(() => {

@@ -1,5 +1,12 @@
 import { LABEL } from "../../api/labels.ts";
-import { labelledWith, ownedBy, watching, type Controller, type OperatorRuntime } from "../runtime/capability.ts";
+import {
+  labelledWith,
+  ownedBy,
+  settling,
+  watching,
+  type Controller,
+  type OperatorRuntime,
+} from "../runtime/capability.ts";
 import {
   configMaps,
   configurations,
@@ -25,6 +32,12 @@ import type { RevisionScaling } from "./revision-scaling.ts";
 import { RouteReferences } from "./routing/route-references.ts";
 import { SettingsStore } from "./settings.ts";
 import { Transitions } from "./transitions.ts";
+
+/**
+ * A pod that starts changes its Deployment and itself ten times or so in its first second, on the same cores that start it:
+ * the status of its revision follows in steps of this.
+ */
+const SETTLE_MS = 250;
 
 export interface ServicesCollaborators {
   readonly scaling: RevisionScaling;
@@ -86,10 +99,10 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
     concurrency: 8,
     reconciler: new RevisionReconciler(context),
     watches: [
-      ownedBy(deployments, revisions),
+      settling(ownedBy(deployments, revisions), SETTLE_MS),
       ownedBy(coreServices, revisions),
       labelledWith(endpointSlices, LABEL.revision),
-      labelledWith(pods, LABEL.revision),
+      settling(labelledWith(pods, LABEL.revision), SETTLE_MS),
       // Which one is the latest decides what Routes lead to it.
       watching(configurations, object => revisionsOf(keyOf(object))),
     ],
@@ -116,7 +129,9 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
     // A Configuration or Revision may have come before the Route that refers to it.
     if (phase !== "deleted") route.enqueue(keyOf(object));
   });
-  collaborators.scaling.onChange(key => revision.enqueue(key));
+  collaborators.scaling.onChange((key, change) => {
+    revision.enqueueAfter(key, change === "report" ? SETTLE_MS : 0);
+  });
   collaborators.programmed.onChange(routeKey => {
     const [namespace = "", name = ""] = routeKey.split("/");
     route.enqueue({ namespace, name });

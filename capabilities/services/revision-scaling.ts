@@ -29,5 +29,8 @@ export interface ScalingNote {
 export interface RevisionScaling {
   get(revision: ObjectKey): ScalingStatus | undefined;
   /** `listener` hears the revisions whose answer changed; it only enqueues. */
-  onChange(listener: (revision: ObjectKey) => void): void;
+  onChange(listener: (revision: ObjectKey, change: ScalingChange) => void): void;
 }
+
+/** `path`: of something on which the way of requests depends. `report`: only of what the status tells. */
+export type ScalingChange = "path" | "report";

@@ -4,7 +4,7 @@ import type { ReadinessProbe } from "./config.ts";
 import { Readiness } from "./readiness.ts";
 
 const probe: ReadinessProbe = {
-  check: { kind: "tcp", host: "127.0.0.1", port: 1 },
+  check: { kind: "http", host: "127.0.0.1", port: 1, path: "/", tls: false, headers: {} },
   initialDelayMs: 0,
   timeoutMs: 100,
   successThreshold: 1,
@@ -22,8 +22,8 @@ function make(changes: Partial<ReadinessProbe> = {}) {
   });
   const advance = async (ms: number): Promise<void> => {
     await new Promise(setImmediate);
-    for (let passed = 0; passed < ms; passed += 25) {
-      clock.advance(25);
+    for (let passed = 0; passed < ms; passed += 5) {
+      clock.advance(5);
       await new Promise(setImmediate);
     }
   };
@@ -46,6 +46,16 @@ describe("Readiness", () => {
     expect([readiness.state.phase, startedAfterMs]).toEqual(["started", 125]);
     await advance(200);
     expect(app.looks).toBe(6);
+  });
+
+  it("looks at a port alone every 5 ms at first", async () => {
+    const { app, readiness, advance } = make({ check: { kind: "tcp", host: "127.0.0.1", port: 1 } });
+    readiness.start();
+    await advance(2_000);
+    expect(app.looks).toBe(401);
+    await advance(100);
+    expect(app.looks).toBe(405);
+    readiness.stop();
   });
 
   it("answers no later than the hold time", async () => {
