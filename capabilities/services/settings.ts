@@ -98,6 +98,7 @@ export class SettingsStore {
         features,
         observability,
         enableServiceLinks: defaults.enableServiceLinks,
+        automountServiceAccountToken: defaults.automountServiceAccountToken,
         queueProxyImage,
       },
       systemNamespace,

@@ -36,10 +36,11 @@ interface Round {
 const options = new Command("npm run bench:coldstart --")
   .option("--rounds <number>", "how many cold starts", Number, 30)
   .option("--services <number>", "services that take turns", Number, 4)
+  .option("--no-token", "neither pod gets a ServiceAccount token: no volume to wait for")
   .option("--name <name>", "the local cluster (default: FAIRWAY_CLUSTER, else fairway)")
   .option("--check", `exit 1 unless the median of Fairway's part is under ${TARGET_MS} ms`)
   .parse()
-  .opts<{ rounds: number; services: number; name?: string; check?: true }>();
+  .opts<{ rounds: number; services: number; token: boolean; name?: string; check?: true }>();
 
 const say = (line: string): void => console.error(`coldstart: ${line}`);
 const cluster = await ensureCluster({ name: clusterName(options.name, process.env), progress: say });
@@ -67,7 +68,7 @@ async function measure(sightings: Sightings): Promise<Round[]> {
   const gateway = await gatewayAddress(kube);
   const names = Array.from({ length: options.services }, (_, i) => `cold-${i}`);
   say(`${names.length} services to zero`);
-  await kube.apply(names.map(name => coldService(namespace, name, WINDOW)));
+  await kube.apply(names.map(name => coldService(namespace, name, WINDOW, options)));
   const rounds: Round[] = [];
   for (let i = 0; i < options.rounds; i++) {
     const name = names[i % names.length] ?? "";
@@ -107,7 +108,7 @@ async function startBare(
   round: number,
 ): Promise<{ readonly totalMs: number; readonly stages: ReadonlyMap<string, number> }> {
   const name = `bare-${round}`;
-  const pod = barePod(namespace, name);
+  const pod = barePod(namespace, name, options);
   const begun = performance.now();
   const address = sightings.address(name, LIMIT_MS);
   await kube.create(pod);

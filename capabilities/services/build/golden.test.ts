@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
+import { parseDefaultsConfig } from "../../../api/config/defaults.ts";
 import { parseDeploymentConfig } from "../../../api/config/deployment.ts";
 import { parseFeaturesConfig } from "../../../api/config/features.ts";
 import { parseObservabilityConfig } from "../../../api/config/observability.ts";
@@ -32,8 +33,10 @@ interface Input {
   readonly mode: PathMode;
   readonly gateways: EndpointSlice[];
   readonly pods: EndpointSlice[];
-  /** Data of the ConfigMaps config-deployment, config-features and config-observability. */
-  readonly config?: Readonly<Record<"deployment" | "features" | "observability", Record<string, string> | undefined>>;
+  /** Data of the ConfigMaps config-defaults, config-deployment, config-features and config-observability. */
+  readonly config?: Readonly<
+    Record<"defaults" | "deployment" | "features" | "observability", Record<string, string> | undefined>
+  >;
 }
 
 const settings = (input: Input): PodSettings => ({
@@ -41,6 +44,7 @@ const settings = (input: Input): PodSettings => ({
   features: parseFeaturesConfig(input.config?.features),
   observability: parseObservabilityConfig(input.config?.observability),
   enableServiceLinks: false,
+  automountServiceAccountToken: parseDefaultsConfig(input.config?.defaults).automountServiceAccountToken,
   queueProxyImage: "fairway.dev/fairway:test",
 });
 

@@ -9,6 +9,8 @@ export interface PodSettings {
   readonly observability: ObservabilityConfig;
   /** For revisions that say nothing of it; undefined: left to Kubernetes. */
   readonly enableServiceLinks: boolean | undefined;
+  /** For revisions that say nothing of it and name no ServiceAccount. */
+  readonly automountServiceAccountToken: boolean;
   /** Unless config-deployment names one. */
   readonly queueProxyImage: string;
 }

@@ -33,6 +33,10 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
   const spread = settings.deployment.defaultAffinityType === "prefer-spread-revision-over-nodes";
   const affinity = pod.affinity ?? (spread ? spreadOverNodes(revision) : undefined);
   const enableServiceLinks = pod.enableServiceLinks ?? settings.enableServiceLinks;
+  const leavesOutToken =
+    !settings.automountServiceAccountToken &&
+    serviceAccountName === undefined &&
+    pod.automountServiceAccountToken === undefined;
   const shareProcessNamespace = sharedProcessNamespace(revision);
   return {
     ...(pod as PodSpec),
@@ -47,6 +51,7 @@ export function buildPodSpec(revision: Revision, settings: PodSettings): PodSpec
     ...(affinity === undefined ? {} : { affinity }),
     ...(enableServiceLinks === undefined ? {} : { enableServiceLinks }),
     ...(shareProcessNamespace === undefined ? {} : { shareProcessNamespace }),
+    ...(leavesOutToken ? { automountServiceAccountToken: false } : {}),
   };
 }
 

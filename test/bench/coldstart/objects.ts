@@ -11,8 +11,16 @@ const CONTAINER = {
   resources: { requests: { cpu: "5m", memory: "16Mi" } },
 };
 
+/** What both get beside their container. */
+export interface PodOptions {
+  /** False: no ServiceAccount token, and so no volume that the kubelet has to wait for. */
+  readonly token: boolean;
+}
+
+const podFields = ({ token }: PodOptions): object => (token ? {} : { automountServiceAccountToken: false });
+
 /** The sample server as a service, which goes to zero soon. */
-export function coldService(namespace: string, name: string, window: string): AnyObject {
+export function coldService(namespace: string, name: string, window: string, options: PodOptions): AnyObject {
   return {
     apiVersion: "serving.knative.dev/v1",
     kind: "Service",
@@ -20,20 +28,21 @@ export function coldService(namespace: string, name: string, window: string): An
     spec: {
       template: {
         metadata: { annotations: { "autoscaling.knative.dev/window": window } },
-        spec: { containers: [CONTAINER] },
+        spec: { containers: [CONTAINER], ...podFields(options) },
       },
     },
   };
 }
 
 /** The same server in a pod that nobody looks after. */
-export function barePod(namespace: string, name: string): AnyObject {
+export function barePod(namespace: string, name: string, options: PodOptions): AnyObject {
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name, namespace, labels: { bench: "bare" } },
     spec: {
       enableServiceLinks: false,
+      ...podFields(options),
       containers: [{ name: "app", ...CONTAINER, ports: [{ containerPort: SAMPLE_PORT }] }],
     },
   };
