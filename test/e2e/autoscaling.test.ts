@@ -109,6 +109,39 @@ describe("Knative's policy", () => {
     expect(history.most("Pod", objects => livePods(revision)(objects).length)).toBe(3);
   });
 
+  it("never goes over its maximum, also while pods are replaced and a new revision takes over", async () => {
+    const name = fresh("capped");
+    const annotations = scaling({ window: "6s", target: "1", "min-scale": "1", "max-scale": "2" });
+    const version = (text: string) => service(namespace, name, { annotations, env: { TARGET: text } });
+    const history = await History.begin(namespace, ["Pod", "Deployment"]);
+    const revisions = [`${name}-00001`, `${name}-00002`] as const;
+    const [old, latest] = revisions;
+    await applyReady(version("old"));
+    const step = startLoad(target(namespace, name), { concurrency: 6, path: "/?sleep=250" });
+    try {
+      await history.until("two ready pods", () => history.now("Pod", readyPods(old)) === 2);
+      const [pod] = history.now("Pod", livePods(old));
+      const replaced = pod?.metadata?.name ?? "";
+      await kube().delete({ apiVersion: "v1", kind: "Pod", namespace, name: replaced });
+      await history.until("the pod to be replaced", () => {
+        const live = history.now("Pod", livePods(old));
+        return live.every(({ metadata }) => metadata?.name !== replaced) && history.now("Pod", readyPods(old)) === 2;
+      });
+      await applyReady(version("new"));
+      await history.until("two ready pods of the new revision", () => history.now("Pod", readyPods(latest)) === 2);
+      await waitForDecision(namespace, latest, "max-scale", page => page.explanation.winner === "max-scale");
+    } finally {
+      const report = await step.end();
+      expect(report.errors).toEqual([]);
+      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+    }
+    await history.until("the old revision's pods to go", () => history.now("Pod", livePods(old)).length === 0);
+    for (const revision of revisions) {
+      expect(history.most("Deployment", objects => replicasOf(revision)(objects) ?? 0)).toBe(2);
+      expect(history.most("Pod", objects => livePods(revision)(objects).length)).toBe(2);
+    }
+  });
+
   it("begins at an initial scale of 0 without a pod, and answers the first request", async () => {
     const name = fresh("none");
     const annotations = scaling({ window: "6s", "initial-scale": "0" });

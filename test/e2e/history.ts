@@ -72,6 +72,11 @@ export class History {
     }
   }
 
+  /** What `read` makes of the objects that there are, as far as the watch has told. */
+  now<T>(kind: Kind, read: (objects: readonly AnyObject[]) => T): T {
+    return read([...this.#states(kind)].at(-1)?.objects ?? []);
+  }
+
   /** The version of the first change after which `matches` holds for the objects that there are; undefined: none yet. */
   when(kind: Kind, matches: (objects: readonly AnyObject[]) => boolean): number | undefined {
     for (const { version, objects } of this.#states(kind)) if (matches(objects)) return version;

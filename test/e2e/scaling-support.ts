@@ -28,6 +28,13 @@ export interface ScalingPage {
     readonly winner: string;
     readonly lines: readonly { readonly rule: string; readonly text: string; readonly won: boolean }[];
   };
+  readonly lastChange?: {
+    readonly atMs: number;
+    readonly from: number;
+    readonly to: number;
+    readonly winner: string;
+    readonly pokedMs?: number;
+  };
   readonly adaptations?: readonly {
     readonly name: string;
     readonly maximum: number;
