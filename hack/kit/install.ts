@@ -118,13 +118,13 @@ function rolledOut(deployment: AnyObject): boolean {
   );
 }
 
-/** A node's address and the node port of the gateways' Service. */
-export async function gatewayAddress(kube: Kube): Promise<GatewayAddress> {
+/** A node's address and the node port that the gateways' Service has for one of its ports: 80, or 443 with TLS. */
+export async function gatewayAddress(kube: Kube, servicePort: 80 | 443 = 80): Promise<GatewayAddress> {
   const ref = { apiVersion: "v1", kind: "Service", name: "fairway-gateway", namespace: SYSTEM_NAMESPACE };
   const service = await kube.get(ref);
   const ports = (service?.spec?.["ports"] ?? []) as readonly { readonly port: number; readonly nodePort?: number }[];
-  const port = ports.find(candidate => candidate.port === 80)?.nodePort;
-  if (port === undefined) throw new KubeError(404, "Service fairway-gateway has no nodePort for port 80");
+  const port = ports.find(candidate => candidate.port === servicePort)?.nodePort;
+  if (port === undefined) throw new KubeError(404, `Service fairway-gateway has no nodePort for port ${servicePort}`);
   const [node] = await kube.list("v1", "Node");
   const addresses = (node?.status?.["addresses"] ?? []) as readonly {
     readonly type: string;

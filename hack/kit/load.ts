@@ -1,4 +1,6 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { Agent as TlsAgent, request as httpsRequest } from "node:https";
+import type { ConnectionOptions } from "node:tls";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** One request over HTTP/1.1 to an address, with the Host header of a service. */
@@ -8,6 +10,8 @@ export interface Target {
   readonly port: number;
   /** Host header. */
   readonly host: string;
+  /** With TLS: whom to believe, and what to show. */
+  readonly tls?: ConnectionOptions;
 }
 
 export interface Answer {
@@ -31,8 +35,9 @@ export interface RequestOptions {
 export function send(target: Target, options: RequestOptions = {}): Promise<Answer> {
   const begin = performance.now();
   return new Promise((resolve, reject) => {
-    const req = httpRequest(
+    const req = (target.tls === undefined ? httpRequest : httpsRequest)(
       {
+        ...target.tls,
         host: target.address,
         port: target.port,
         path: options.path ?? "/",
@@ -87,7 +92,7 @@ export async function load(
     readonly onAnswer?: (answer: Answer) => void;
   },
 ): Promise<LoadReport> {
-  const agent = new Agent({ keepAlive: true, maxSockets: options.concurrency });
+  const agent = new (target.tls === undefined ? Agent : TlsAgent)({ keepAlive: true, maxSockets: options.concurrency });
   const byStatus: Record<string, number> = {};
   const errors: string[] = [];
   const latenciesMs: number[] = [];
