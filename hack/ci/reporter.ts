@@ -7,7 +7,7 @@ import type { Reporter } from "vitest/reporters";
 export interface TestReport {
   readonly passed: number;
   readonly failed: number;
-  /** Tests that passed, but not at their first try. */
+  /** Tests that passed, but not at their first try, with what was wrong then. */
   readonly retried: readonly string[];
   /** Files by what they took, the longest first. */
   readonly files: readonly { readonly name: string; readonly seconds: number }[];
@@ -23,7 +23,10 @@ export default class FileReporter implements Reporter {
     const report: TestReport = {
       passed: count("passed"),
       failed: count("failed"),
-      retried: tests.filter(isRetried).map(test => `${test.module.relativeModuleId}: ${test.fullName}`),
+      retried: tests.filter(isRetried).map(test => {
+        const errors = (test.result().errors ?? []).map(({ message, stack }) => stack ?? message);
+        return [`${test.module.relativeModuleId}: ${test.fullName}`, ...errors].join("\n");
+      }),
       files: modules
         .map(module => ({ name: module.relativeModuleId, seconds: module.diagnostic().duration / 1000 }))
         .sort((a, b) => b.seconds - a.seconds),

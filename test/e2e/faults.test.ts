@@ -138,6 +138,7 @@ describe("operators and gateways that go away under load", () => {
     const revision = latestReadyRevision(await applyReady(service(namespace, fresh("kept"), { annotations })));
     const generation = await generationOf(revision);
     await Promise.all((await podsOf("operator")).map(kill));
+    await systemReady(kube());
     await decidedAnew(revision);
     expect([await replicas(namespace, revision), await generationOf(revision)]).toEqual([2, generation]);
   });

@@ -12,6 +12,7 @@ import {
   serviceRef,
   SERVING,
   target,
+  waitForNoPods,
   waitForReplicas,
 } from "./support.ts";
 
@@ -56,6 +57,8 @@ describe("a service's life", () => {
     });
     const revision = latestReadyRevision(await applyReady(object));
     await waitForReplicas(namespace, revision, count => count === 0);
+    // Until then the pod that goes may still take a request.
+    await waitForNoPods(namespace, `serving.knative.dev/revision=${revision}`);
 
     const first = await request(namespace, "elastic");
     expect(first.status).toBe(200);
