@@ -32,6 +32,7 @@ const PARTS: Readonly<Record<string, string>> = {
   assert: "assert.cjs",
   "prom-client": "prom-client-metrics.mjs",
   "thread-stream": "thread-stream.cjs",
+  worker_threads: "worker-threads.cjs",
 };
 
 /** What is not in the bundle need not be loaded. */

@@ -11,16 +11,8 @@ const CONTAINER = {
   resources: { requests: { cpu: "5m", memory: "16Mi" } },
 };
 
-/** What both get beside their container. */
-export interface PodOptions {
-  /** False: no ServiceAccount token, and so no volume that the kubelet has to wait for. */
-  readonly token: boolean;
-}
-
-const podFields = ({ token }: PodOptions): object => (token ? {} : { automountServiceAccountToken: false });
-
 /** The sample server as a service, which goes to zero soon. */
-export function coldService(namespace: string, name: string, window: string, options: PodOptions): AnyObject {
+export function coldService(namespace: string, name: string, window: string): AnyObject {
   return {
     apiVersion: "serving.knative.dev/v1",
     kind: "Service",
@@ -28,21 +20,25 @@ export function coldService(namespace: string, name: string, window: string, opt
     spec: {
       template: {
         metadata: { annotations: { "autoscaling.knative.dev/window": window } },
-        spec: { containers: [CONTAINER], ...podFields(options) },
+        spec: { containers: [CONTAINER] },
       },
     },
   };
 }
 
-/** The same server in a pod that nobody looks after. */
-export function barePod(namespace: string, name: string, options: PodOptions): AnyObject {
+/**
+ * The same server in a pod that nobody looks after.
+ *
+ * @param token false: no ServiceAccount token, and so no volume that the kubelet has to wait for
+ */
+export function barePod(namespace: string, name: string, token: boolean): AnyObject {
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name, namespace, labels: { bench: "bare" } },
     spec: {
       enableServiceLinks: false,
-      ...podFields(options),
+      ...(token ? {} : { automountServiceAccountToken: false }),
       containers: [{ name: "app", ...CONTAINER, ports: [{ containerPort: SAMPLE_PORT }] }],
     },
   };
