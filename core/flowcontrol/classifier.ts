@@ -211,7 +211,16 @@ function subjectKeys(subjects: readonly Subject[]): Keys {
   return keys;
 }
 
-function requestSubjectKeys({ user, groups }: RequestAttributes): string[] {
+interface KnownSubject {
+  readonly user: string;
+  readonly keys: readonly string[];
+  /** What it asked for last, and the order of the first rule for that: most ask for the same again and again. */
+  lastResource: ResourceAttributes | undefined;
+  lastVerb: string;
+  lastOrder: number;
+}
+
+function subjectKeysOf(user: string, groups: readonly string[]): string[] {
   const keys = [`u ${user}`];
   for (const group of groups) keys.push(`g ${group}`);
   if (user.startsWith(SERVICE_ACCOUNT_PREFIX)) {
@@ -253,6 +262,10 @@ export class Classifier {
   readonly #fallback: FlowSchemaObject | undefined;
   readonly #resources = new TrieNode(0);
   readonly #paths = new TrieNode(0);
+  /** By the list of groups, which an identity keeps from request to request. */
+  readonly #subjects = new WeakMap<readonly string[], KnownSubject>();
+  /** Some rule looks at headers. */
+  #asksHeaders = false;
   /** Headers that some rule is found by. */
   readonly #headerNames = new Set<string>();
 
@@ -267,7 +280,8 @@ export class Classifier {
 
   /** The first schema that matches; else the one named catch-all; else undefined. */
   classify(request: RequestAttributes): FlowSchemaObject | undefined {
-    const who = requestSubjectKeys(request);
+    const subject = this.#subjectOf(request);
+    const who = subject.keys;
     const headers: string[] = [];
     for (const name of this.#headerNames) {
       const value = request.header(name);
@@ -276,13 +290,34 @@ export class Classifier {
     let best = this.schemas.length;
     const { resource, path } = request;
     if (resource !== undefined) {
-      const steps = [who, [resource.namespace], [resource.name], headers, [request.verb]];
-      best = search(this.#resources, 0, steps, request, best, checkResource);
+      // What headers say is not remembered.
+      const isKnown =
+        !this.#asksHeaders &&
+        subject.lastVerb === request.verb &&
+        subject.lastResource !== undefined &&
+        isSameResource(subject.lastResource, resource);
+      if (isKnown) best = subject.lastOrder;
+      else {
+        const steps = [who, [resource.namespace], [resource.name], headers, [request.verb]];
+        best = search(this.#resources, 0, steps, request, best, checkResource);
+        subject.lastResource = resource;
+        subject.lastVerb = request.verb;
+        subject.lastOrder = best;
+      }
     }
     if (path !== undefined) {
       best = search(this.#paths, 0, [who, [path], headers, [request.verb]], request, best, checkPath);
     }
     return this.schemas[best] ?? this.#fallback;
+  }
+
+  #subjectOf({ user, groups }: RequestAttributes): KnownSubject {
+    const known = this.#subjects.get(groups);
+    if (known?.user === user) return known;
+    const keys = subjectKeysOf(user, groups);
+    const subject: KnownSubject = { user, keys, lastResource: undefined, lastVerb: "", lastOrder: 0 };
+    this.#subjects.set(groups, subject);
+    return subject;
   }
 
   /** Tries one schema after the other, for people. */
@@ -298,6 +333,7 @@ export class Classifier {
 
   #compile(order: number, policy: PolicyRule): void {
     const who = subjectKeys(policy.subjects);
+    if ((policy.headers?.length ?? 0) > 0) this.#asksHeaders = true;
     const headers = headerKeys(policy);
     const exactHeader = policy.headers?.find(match => match.exact !== undefined);
     if (exactHeader !== undefined) this.#headerNames.add(exactHeader.name.toLowerCase());
@@ -329,6 +365,13 @@ function insert(node: TrieNode, steps: readonly Keys[], leaf: Leaf, pathStep = -
     if (depth === pathStep) insert(node.prefixChild(pathPrefix(key), leaf.order), steps, leaf, pathStep, depth + 1);
   }
 }
+
+const isSameResource = (a: ResourceAttributes, b: ResourceAttributes): boolean =>
+  a.name === b.name &&
+  a.namespace === b.namespace &&
+  a.subresource === b.subresource &&
+  a.resource === b.resource &&
+  a.apiGroup === b.apiGroup;
 
 /** What a leaf's own rule has against the request. */
 type RuleCheck = (rule: ResourceRule | NonResourceRule, request: RequestAttributes) => Mismatch | undefined;

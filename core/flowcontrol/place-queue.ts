@@ -244,6 +244,8 @@ class Queue<T> implements Node {
   }
 }
 
+const isSameFlow = (a: FlowHash | undefined, b: FlowHash): boolean => a?.low === b.low && a.high === b.high;
+
 const EXEMPT = 0;
 const SHARING = 1;
 const LEFTOVER = 2;
@@ -299,7 +301,6 @@ class Level<T> implements Node {
 export class PlaceQueue<T> {
   #config: PlaceQueueConfig;
   #dealer: Dealer;
-  readonly #hand: number[] = [];
   #capacity: number;
   #inUse = 0;
   #sequence = 0;
@@ -495,7 +496,8 @@ export class PlaceQueue<T> {
    * that no other flow is in.
    */
   #queueFor(level: Level<T>, flow: FlowHash): Queue<T> {
-    const hand = this.#config.policy === "fair" ? this.#dealer.dealInto(flow, this.#hand) : FIFO_HAND;
+    const hand = this.#config.policy === "fair" ? this.#dealer.handOf(flow) : FIFO_HAND;
+    const idleTag = level.stage.tagOf(undefined, this.#busyPeriod);
     let best = hand[0]!;
     let bestLength = Infinity;
     let bestTag = Infinity;
@@ -503,8 +505,8 @@ export class PlaceQueue<T> {
       const queue = level.queues[candidate];
       const length = queue?.length ?? 0;
       const tag = level.stage.tagOf(queue, this.#busyPeriod);
-      const busy = length > 0 || tag > level.stage.virtualTime;
-      if (busy && queue?.flow?.low === flow.low && queue.flow.high === flow.high) return queue;
+      const busy = length > 0 || tag > idleTag;
+      if (busy && (queue?.flow === flow || isSameFlow(queue?.flow, flow))) return queue!;
       if (length > bestLength || (length === bestLength && tag >= bestTag)) continue;
       best = candidate;
       bestLength = length;

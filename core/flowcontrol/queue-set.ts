@@ -197,7 +197,6 @@ export class QueueSet<T> {
   #dealer: Dealer | undefined;
   #limit: number;
   #queueLengthLimit = 0;
-  readonly #hand: number[] = [];
   readonly #hooks: QueueSetHooks<T>;
   #queues: Queue<T>[] = [];
   #finishTimes = new MinTree(0);
@@ -419,7 +418,7 @@ export class QueueSet<T> {
     const { handSize } = this.#dealer!;
     const offset = this.#enqueued % handSize;
     this.#enqueued++;
-    return this.#shortest(this.#dealer!.dealInto(hash, this.#hand), offset);
+    return this.#shortest(this.#dealer!.handOf(hash), offset);
   }
 
   /** The queue of the hand with the least work waiting; the first of those, going round from `offset`. */

@@ -22,10 +22,11 @@ export class ShuffleShardingError extends RangeError {
   readonly code = "SHUFFLE_SHARDING_INVALID";
 }
 
-/** Deals hands. Immutable; one serves any number of requests. */
+/** Deals hands. One serves any number of requests. */
 export class Dealer {
   readonly deckSize: number;
   readonly handSize: number;
+  readonly #hands = new WeakMap<FlowHash, readonly number[]>();
 
   /**
    * @throws ShuffleShardingError unless 1 <= handSize <= deckSize <= 2^26 and the deal needs at most 60 hash bits.
@@ -77,6 +78,13 @@ export class Dealer {
       for (let j = i - 1; j >= 0; j--) if (card >= hand[j]!) card++;
       hand[i] = card;
     }
+    return hand;
+  }
+
+  /** As `deal`, and remembered as long as the hash itself: that of a flow is kept and comes with each of its requests. */
+  handOf(hash: FlowHash): readonly number[] {
+    let hand = this.#hands.get(hash);
+    if (hand === undefined) this.#hands.set(hash, (hand = this.deal(hash)));
     return hand;
   }
 

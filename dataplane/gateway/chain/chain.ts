@@ -239,8 +239,11 @@ async function placeAndForward(
     visit.pod = pod;
     visit.waitedMs = place.waitedMs;
     if (acquired instanceof Promise) metrics.waited(place.waitedMs / 1000);
+    let seat: Seat | undefined;
     try {
-      const outcome = await seatAndForward(parts, visit, revision, pod);
+      const taken = takeSeat(parts, visit, revision);
+      seat = taken instanceof Promise ? await taken : taken;
+      const outcome = await forward(parts, visit, revision, pod, seat);
       pod.accepted();
       return outcome;
     } catch (error) {
@@ -254,23 +257,19 @@ async function placeAndForward(
       revision.refusedBy(pod);
       if (attempt === MOST_ATTEMPTS) throw error;
     } finally {
+      seat?.release();
       place.release();
     }
   }
 }
 
-async function seatAndForward(parts: ChainParts, visit: Visit, revision: RevisionBackend, pod: Pod): Promise<Outcome> {
-  const { classification, exchange } = visit;
-  if (classification === undefined || parts.flowControl === undefined)
-    return forward(parts, visit, revision, pod, undefined);
-  const { width, timeouts } = revision.settings;
-  const acquired = parts.flowControl.acquire(exchange, classification, width, timeouts.wholeMs);
-  const seat = acquired instanceof Promise ? await acquired : acquired;
-  try {
-    return await forward(parts, visit, revision, pod, seat);
-  } finally {
-    seat.release();
-  }
+function takeSeat(
+  { flowControl }: ChainParts,
+  { classification, exchange }: Visit,
+  { settings: { width, timeouts } }: RevisionBackend,
+): Seat | Promise<Seat> | undefined {
+  if (classification === undefined || flowControl === undefined) return undefined;
+  return flowControl.acquire(exchange, classification, width, timeouts.wholeMs);
 }
 
 function forward(

@@ -32,11 +32,16 @@ export function flowMetrics(registry: Registry, seats: () => SeatSource | undefi
   levelMetrics(registry, seats);
   schemaMetrics(registry, () => [...all.values(), others]);
   let wanted: ReadonlySet<string> = new Set();
-  const keyOf = (schema: string, level: string): string => `${schema}/${level}`;
+  const keys = new WeakMap<FlowSchemaObject, string>();
+  const keyOf = (schema: FlowSchemaObject): string => {
+    let key = keys.get(schema);
+    if (key === undefined) keys.set(schema, (key = `${schema.name}/${schema.spec.priorityLevelConfiguration.name}`));
+    return key;
+  };
 
   return {
     of({ schema, level }: Classification): FlowObserver {
-      const key = keyOf(schema.name, level.name);
+      const key = keyOf(schema);
       let series = all.get(key);
       if (series !== undefined) return series;
       if (all.size >= MOST_SCHEMAS) return others;
@@ -47,7 +52,7 @@ export function flowMetrics(registry: Registry, seats: () => SeatSource | undefi
       return series;
     },
     configured(schemas: readonly FlowSchemaObject[]): void {
-      wanted = new Set(schemas.map(({ name, spec }) => keyOf(name, spec.priorityLevelConfiguration.name)));
+      wanted = new Set(schemas.map(keyOf));
       for (const series of all.values()) series.endIfIdle();
     },
   };

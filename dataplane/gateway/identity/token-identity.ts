@@ -22,6 +22,9 @@ export interface TokenIdentitiesOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
+/** Tokens that come again within a moment need no digest. They are forgotten together, so none is kept for longer than that. */
+const HOT_MS = 1_000;
+const MOST_HOT = 1_000;
 /** Tokens remembered, by digest: no token is kept. */
 const MOST_KNOWN = 10_000;
 /** Apart from the known ones: a flood of made-up tokens does not push those out. */
@@ -41,6 +44,8 @@ const MOST_TOKEN_CHARACTERS = 16_384;
  */
 export class TokenIdentities {
   readonly #options: TokenIdentitiesOptions;
+  readonly #hot = new Map<string, Identity>();
+  #hotUntilMs = -Infinity;
   readonly #known: LRUCache<string, Identity>;
   readonly #unknown: LRUCache<string, true>;
   readonly #lookups = new Map<string, Promise<Identity | undefined>>();
@@ -56,9 +61,19 @@ export class TokenIdentities {
   /** Not a promise when the verdict is known: the usual case costs no turn of the event loop. Never rejects. */
   of(token: string): Identity | undefined | Promise<Identity | undefined> {
     if (token.length > MOST_TOKEN_CHARACTERS) return undefined;
+    const nowMs = this.#options.clock.nowMs();
+    if (nowMs >= this.#hotUntilMs) {
+      this.#hot.clear();
+      this.#hotUntilMs = nowMs + HOT_MS;
+    }
+    const hot = this.#hot.get(token);
+    if (hot !== undefined) return hot;
     const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (this.#hot.size < MOST_HOT) this.#hot.set(token, known);
+      return known;
+    }
     if (this.#unknown.has(digest)) return undefined;
     const running = this.#lookups.get(digest);
     if (running !== undefined) return running;
