@@ -10,18 +10,22 @@ export interface ControlServer {
 
 /**
  * For the pod's own kubelet: `GET /drain` is the user container's preStop hook, answered when no request is left, so that
- * the app gets SIGTERM only then; `GET /ready` tells whether the pod takes traffic.
+ * the app gets SIGTERM only then; `GET /terminate` is this container's own preStop hook, which says that the pod ends; `GET /ready`
+ * tells whether the pod takes traffic.
  */
 export async function startControlServer(
   port: number,
-  parts: { readonly drain: Drain; readonly readiness: Readiness },
+  parts: { readonly drain: Drain; readonly readiness: Readiness; readonly onTerminate: () => void },
 ): Promise<ControlServer> {
-  const { drain, readiness } = parts;
+  const { drain, readiness, onTerminate } = parts;
   const server = createServer((req, res) => {
     const path = (req.url ?? "/").split("?")[0];
     if (path === "/drain") {
       drain.begin("preStop");
       void drain.whenOver().then(state => text(res, 200, state.phase));
+    } else if (path === "/terminate") {
+      text(res, 200, "terminating");
+      onTerminate();
     } else if (path === "/ready") {
       const { state } = readiness;
       if (drain.state.phase !== "serving") text(res, 503, drain.state.phase);

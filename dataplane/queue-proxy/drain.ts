@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../shared/clock.ts";
 
-/** Why the pod stops taking part: an order to the process, or the kubelet about to stop the user container. */
+/** Why the pod stops taking part: it ends (this container's hook, or the signal), or the kubelet is about to stop the user container. */
 export type DrainReason = "SIGTERM" | "preStop";
 
 /** `serving` -> `draining` -> `drained`; a drain that only preStop began may go back to `serving`. */

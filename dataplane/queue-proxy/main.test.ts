@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
@@ -27,7 +27,15 @@ function run(env: Record<string, string>) {
 }
 
 describe("the queue-proxy process", () => {
-  it("serves, and on SIGTERM finishes what is here before it exits 0", { timeout: 30_000 }, async () => {
+  it.each([
+    { title: "SIGTERM", end: (child: ChildProcess) => void child.kill("SIGTERM") },
+    {
+      title: "its preStop hook",
+      end: async (_: ChildProcess, admin: number) => {
+        expect((await call(`http://127.0.0.1:${admin}`, { path: "/terminate" })).status).toBe(200);
+      },
+    },
+  ])("serves, and on $title finishes what is here before it exits 0", { timeout: 30_000 }, async ({ end }) => {
     const { promise: arrived, resolve } = Promise.withResolvers<ServerResponse>();
     const app = createServer((_req, res) => resolve(res));
     await new Promise<void>(listening => app.listen(0, "127.0.0.1", listening));
@@ -54,7 +62,7 @@ describe("the queue-proxy process", () => {
     }
     const request = call(url, { path: "/slow" });
     const res = await arrived;
-    child.kill("SIGTERM");
+    await end(child, admin);
     while ((await probe()) === 200) await delay(10);
     res.end("done");
     expect(await request).toMatchObject({ status: 200, body: "done", complete: true });

@@ -416,8 +416,9 @@ describe("probes", () => {
 
   it("count nowhere", async () => {
     const here = await start({ app: hello });
-    await probe(here);
+    const probed = probe(here);
     await here.pass(1000);
+    await probed;
     const { metrics } = here.queueProxy.ports;
     const stat = PodStatSchema.parse(JSON.parse((await call(`http://127.0.0.1:${metrics}`, { path: "/stats" })).body));
     expect(stat).toMatchObject({ requestCount: 0, averageConcurrentRequests: 0 });

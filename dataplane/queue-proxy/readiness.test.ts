@@ -58,6 +58,20 @@ describe("Readiness", () => {
     readiness.stop();
   });
 
+  it("does not take a port that is open for a moment for an app", async () => {
+    const { app, readiness, advance } = make({ check: { kind: "tcp", host: "127.0.0.1", port: 1 } });
+    readiness.start();
+    await advance(50);
+    app.problem = undefined;
+    await advance(5);
+    app.problem = "refused";
+    await advance(50);
+    expect(readiness.state.phase).toBe("starting");
+    app.problem = undefined;
+    await advance(10);
+    expect(readiness.state.phase).toBe("started");
+  });
+
   it("answers no later than the hold time", async () => {
     const { readiness, advance } = make();
     readiness.start();

@@ -94,7 +94,9 @@ export class Readiness {
     const problem = await this.#lookOnce(0);
     if (this.#stopped) return;
     this.#successes = problem === undefined ? this.#successes + 1 : 0;
-    const needed = Math.max(...this.#options.probes.map(probe => probe.successThreshold));
+    // Looked at as often as that, an app that opens its port and ends at once could be met.
+    const least = this.#startingIntervalMs() === QUICK_INTERVAL_MS ? 2 : 1;
+    const needed = Math.max(least, ...this.#options.probes.map(probe => probe.successThreshold));
     if (problem === undefined && this.#successes >= needed) {
       this.#state = { phase: "started", problem: undefined };
       this.onStarted?.(this.#clock.nowMs() - this.#startedMs);

@@ -29,7 +29,7 @@ export interface QueueProxy {
   readonly inside: number;
   /** Requests that wait for a place at the app now. */
   readonly waiting: number;
-  /** SIGTERM: the pod leaves. */
+  /** The pod leaves: its end was announced by the preStop hook, or SIGTERM came. Repeatable. */
   drain(): void;
   /** Resolves when the pod has left and everything is closed; `complete` false: requests were still here at the limit. */
   readonly ended: Promise<{ readonly complete: boolean }>;
@@ -79,8 +79,27 @@ export async function startQueueProxy(config: QueueProxyConfig, clock: Clock, lo
   const open = (port: number): Promise<Listener> => startListener({ port, onExchange });
   // The first of these is where the kubelet's first probe comes.
   listeners.push(...(await Promise.all([open(config.ports.http), open(config.ports.h2c)])));
+  const { promise, resolve, reject } = Promise.withResolvers<{ readonly complete: boolean }>();
+  let draining = false;
+  const leave = (): void => {
+    if (draining) return;
+    draining = true;
+    log.info({ inFlight: breaker.inside, waiting: breaker.waiting }, "draining");
+    drain.begin("SIGTERM");
+    for (const listener of listeners) listener.lastCalls();
+    drain
+      .whenOver()
+      .then(async state => {
+        readiness.stop();
+        stats.stop();
+        app.close();
+        await closeAll(listeners, control, admin, clock);
+        return { complete: state.phase === "drained" && state.complete };
+      })
+      .then(resolve, reject);
+  };
   const [control, admin] = await Promise.all([
-    startControlServer(config.ports.admin, { drain, readiness }),
+    startControlServer(config.ports.admin, { drain, readiness, onTerminate: () => leave() }),
     startAdminServer({
       port: config.ports.metrics,
       registry: metrics.registry,
@@ -91,8 +110,6 @@ export async function startQueueProxy(config: QueueProxyConfig, clock: Clock, lo
   ]);
   stats.start();
   const [http, h2c] = listeners.map(listener => listener.port);
-  const { promise, resolve, reject } = Promise.withResolvers<{ readonly complete: boolean }>();
-  let draining = false;
   return {
     ports: { http: http ?? 0, h2c: h2c ?? 0, admin: control.port, metrics: admin.port },
     get inside() {
@@ -101,23 +118,7 @@ export async function startQueueProxy(config: QueueProxyConfig, clock: Clock, lo
     get waiting() {
       return breaker.waiting;
     },
-    drain: () => {
-      if (draining) return;
-      draining = true;
-      log.info({ inFlight: breaker.inside, waiting: breaker.waiting }, "draining");
-      drain.begin("SIGTERM");
-      for (const listener of listeners) listener.lastCalls();
-      drain
-        .whenOver()
-        .then(async state => {
-          readiness.stop();
-          stats.stop();
-          app.close();
-          await closeAll(listeners, control, admin, clock);
-          return { complete: state.phase === "drained" && state.complete };
-        })
-        .then(resolve, reject);
-    },
+    drain: leave,
     ended: promise,
   };
 }

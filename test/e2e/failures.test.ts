@@ -86,7 +86,8 @@ describe("when things fail", () => {
   it("shows the exit code of a container that crashes", async () => {
     await kube().apply([service(namespace, "crashes", { env: { EXIT_AFTER_MS: "0", EXIT_CODE: "5" } })]);
     await kube().waitForCondition(serviceRef(namespace, "crashes"), "Ready", "False");
-    const revision = await kube().get({ apiVersion: SERVING, kind: "Revision", namespace, name: "crashes-00001" });
+    const ref = { apiVersion: SERVING, kind: "Revision", namespace, name: "crashes-00001" };
+    const revision = await kube().waitForCondition(ref, "ContainerHealthy", "False");
     const healthy = conditions(revision).find(c => c.type === "ContainerHealthy");
     expect([healthy?.status, healthy?.reason]).toEqual(["False", "ExitCode5"]);
     expect(healthy?.message).toContain("Container failed with: ");

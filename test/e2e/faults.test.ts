@@ -191,7 +191,10 @@ describe("pods that go", () => {
       "autoscaling.knative.dev/target": "2",
       "autoscaling.knative.dev/max-scale": "4",
     };
-    const revision = latestReadyRevision(await applyReady(service(namespace, "shrinks", { annotations })));
+    // An app that does not wait for its requests: that they end is the queue-proxy's doing.
+    const revision = latestReadyRevision(
+      await applyReady(service(namespace, "shrinks", { annotations, env: { EXIT_ON_TERM: "true" } })),
+    );
     // Long requests bring it up, then fewer long ones are still under way while it goes down.
     const burst = load(target(namespace, "shrinks"), { concurrency: 8, perClient: 2, path: "/?sleep=5000" });
     await waitForReplicas(namespace, revision, count => count >= 3);

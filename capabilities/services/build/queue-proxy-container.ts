@@ -38,6 +38,8 @@ export function buildQueueProxyContainer(revision: Revision, settings: PodSettin
     ],
     resources: queueProxyResources(revision, settings),
     readinessProbe: probeOf(servingContainer(spec)?.readinessProbe),
+    // Told at once when the pod is to end, as all containers' hooks are; SIGTERM comes to a sidecar only when the others are gone.
+    lifecycle: { preStop: { httpGet: { path: "/terminate", port: QUEUE_PROXY_PORTS.admin, scheme: "HTTP" } } },
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,

@@ -14,6 +14,7 @@
 // after the time-out, by default 60 s).
 //
 // Environment: PORT, TARGET, START_DELAY_MS (before listening), READY_DELAY_MS, EXIT_AFTER_MS with EXIT_CODE (the process ends by itself),
+// EXIT_ON_TERM (on SIGTERM it ends at once, whatever it is doing),
 // MAX_CONCURRENCY (more requests at once than this are answered 500).
 //
 // Every answer has the headers X-Revision, X-Pod, X-In-Flight and X-Max-In-Flight; the last is the most requests that
@@ -48,6 +49,7 @@ type settings struct {
 	startDelay     time.Duration
 	readyDelay     time.Duration
 	exitAfter      time.Duration
+	exitOnTerm     bool
 	exits          bool
 	exitCode       int
 	maxConcurrency int64
@@ -110,6 +112,7 @@ func newServer(env func(string) string, exit func(int)) (*server, error) {
 			readyDelay:     p.milliseconds("READY_DELAY_MS"),
 			exitAfter:      p.milliseconds("EXIT_AFTER_MS"),
 			exits:          env("EXIT_AFTER_MS") != "",
+			exitOnTerm:     env("EXIT_ON_TERM") != "",
 			exitCode:       p.number("EXIT_CODE", 1),
 			maxConcurrency: int64(p.number("MAX_CONCURRENCY", 0)),
 			defaults: url.Values{
@@ -145,6 +148,9 @@ func (s *server) run() error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+		if s.exitOnTerm {
+			s.leave(0)
+		}
 		log.Print("stopping after the requests in flight")
 		return listener.Shutdown(context.Background())
 	}
