@@ -50,6 +50,24 @@ function stable(from: MetricCollector, atMs: number, metric: "concurrency" | "rp
 }
 
 describe("collector", () => {
+  it("decides on nothing at its begin until every gateway was heard, or is silent", () => {
+    const c = collector();
+    c.retainGateways(new Set(["gw-a", "gw-b"]));
+    c.acceptReport(report(1, 1.3), START);
+    expect(stable(c, START + 500)).toBe("no-data-in-window");
+    c.acceptReport(report(1, 1.4, { gateway: "gw-b", instance: "boot-2" }), START + 600);
+    expect(stable(c, START + 600)).toBeCloseTo(2.7);
+    // One that comes later is none to wait for.
+    c.retainGateways(new Set(["gw-a", "gw-b", "gw-c"]));
+    expect(stable(c, START + 3_100)).toBeGreaterThan(0);
+
+    const alone = collector();
+    alone.retainGateways(new Set(["gw-a", "gw-dead"]));
+    alone.acceptReport(report(1, 1.3), START);
+    expect(stable(alone, START + 3_000)).toBe("no-data-in-window");
+    expect(stable(alone, START + 3_001)).toBeGreaterThan(0);
+  });
+
   it("has no data, which is not zero, before the first report and after a window of silence", () => {
     const c = collector();
     expect(stable(c, START)).toBe("no-data-in-window");

@@ -167,6 +167,8 @@ export class MetricCollector {
   readonly #revisions = new Map<string, Collected>();
   readonly #gateways = new Map<string, GatewaySource>();
   #expected: ReadonlySet<string> = new Set();
+  /** When the first gateway was heard. */
+  #begunMs: number | undefined;
 
   /** Starts collecting for a revision, or takes its changed windows and keeps the data. */
   register(key: string, spec: WindowsSpec, nowMs: number): void {
@@ -218,6 +220,7 @@ export class MetricCollector {
       this.#gateways.set(report.gateway, source);
     }
     if (!isNews(source, report.sequence)) return [];
+    this.#begunMs ??= nowMs;
     source.heardMs = nowMs;
     return report.poke ? this.#recordPoke(source, report, nowMs) : this.#recordSecond(source, report, nowMs);
   }
@@ -345,6 +348,7 @@ export class MetricCollector {
   load(key: string, metric: ScalingMetric, nowMs: number): WindowedLoad {
     const collected = this.#revisions.get(key);
     if (collected === undefined) return NOT_COLLECTING;
+    if (this.#isBeginning(nowMs)) return NO_DATA;
     if (collected.windows === undefined || collected.windows.isEmpty(nowMs)) {
       // Without scraping this means no requests, but only while every gateway is heard.
       const known = !collected.spec.scraped && !this.#silentGateway(nowMs);
@@ -363,6 +367,13 @@ export class MetricCollector {
       scraped: collected.spec.scraped,
       answeredMs: collected.lastScrape?.atMs,
     };
+  }
+
+  /** At first gateways are heard one after the other: what some have told is not all there is, and is too little to decide on. */
+  #isBeginning(nowMs: number): boolean {
+    if (this.#begunMs === undefined || nowMs - this.#begunMs > GATEWAY_SILENT_MS) return false;
+    for (const name of this.#expected) if (!this.#gateways.has(name)) return true;
+    return false;
   }
 
   /** True when some gateway that should report is not heard, or none ever was. */
