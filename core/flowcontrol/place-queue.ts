@@ -244,8 +244,6 @@ class Queue<T> implements Node {
   }
 }
 
-const isSameFlow = (a: FlowHash | undefined, b: FlowHash): boolean => a?.low === b.low && a.high === b.high;
-
 const EXEMPT = 0;
 const SHARING = 1;
 const LEFTOVER = 2;
@@ -497,7 +495,6 @@ export class PlaceQueue<T> {
    */
   #queueFor(level: Level<T>, flow: FlowHash): Queue<T> {
     const hand = this.#config.policy === "fair" ? this.#dealer.handOf(flow) : FIFO_HAND;
-    const idleTag = level.stage.tagOf(undefined, this.#busyPeriod);
     let best = hand[0]!;
     let bestLength = Infinity;
     let bestTag = Infinity;
@@ -505,8 +502,8 @@ export class PlaceQueue<T> {
       const queue = level.queues[candidate];
       const length = queue?.length ?? 0;
       const tag = level.stage.tagOf(queue, this.#busyPeriod);
-      const busy = length > 0 || tag > idleTag;
-      if (busy && (queue?.flow === flow || isSameFlow(queue?.flow, flow))) return queue!;
+      const busy = length > 0 || tag > level.stage.virtualTime;
+      if (busy && queue?.flow?.low === flow.low && queue.flow.high === flow.high) return queue;
       if (length > bestLength || (length === bestLength && tag >= bestTag)) continue;
       best = candidate;
       bestLength = length;
