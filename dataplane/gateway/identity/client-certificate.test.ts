@@ -9,7 +9,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { H2Client } from "../../shared/testing/h2-client.ts";
 import { makeAuthority, type TestAuthority, type TestKeyPair } from "../../shared/testing/test-certificates.ts";
-import { applyLevel, applySchema, startTestBed, tellGateways, type TestBed } from "../testing/test-gateway.ts";
+import { startSubjectTestBed, startTestBed, tellGateways, type TestBed } from "../testing/test-gateway.ts";
 
 const HOST = "hello.default.example.com";
 const LEVEL = "x-fairway-prioritylevel";
@@ -33,36 +33,22 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<void> 
   const server = await authority.server();
   const files = { "tls.crt": server.certificate, "tls.key": server.key, "ca.crt": clients.certificate };
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
-  bed = await startTestBed({
-    env: {
-      FLOW_CONTROL_DEBUG: "true",
-      ACCESS_LOG: "true",
-      TLS_PORT: "0",
-      TLS_CERT_FILE: join(folder, "tls.crt"),
-      TLS_KEY_FILE: join(folder, "tls.key"),
-      TLS_CLIENT_CA_FILE: join(folder, "ca.crt"),
-      TLS_RELOAD_PERIOD_MS: "100",
-      TOKEN_REVIEW: "all",
-      ...env,
+  bed = await startSubjectTestBed(
+    { kind: "Group", group: { name: "devs" } },
+    {
+      env: {
+        FLOW_CONTROL_DEBUG: "true",
+        ACCESS_LOG: "true",
+        TLS_PORT: "0",
+        TLS_CERT_FILE: join(folder, "tls.crt"),
+        TLS_KEY_FILE: join(folder, "tls.key"),
+        TLS_CLIENT_CA_FILE: join(folder, "ca.crt"),
+        TLS_RELOAD_PERIOD_MS: "100",
+        TOKEN_REVIEW: "all",
+        ...env,
+      },
     },
-    before: api => {
-      const queuing = { type: "Queue", queuing: { queues: 1, handSize: 1, queueLengthLimit: 50 } };
-      applyLevel(api, "known", { type: "Limited", limited: { nominalConcurrencyShares: 30, limitResponse: queuing } });
-      applySchema(api, "known", {
-        priorityLevelConfiguration: { name: "known" },
-        matchingPrecedence: 100,
-        rules: [
-          {
-            subjects: [{ kind: "Group", group: { name: "devs" } }],
-            resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["services"], namespaces: ["default"] }],
-          },
-        ],
-      });
-    },
-  });
-  bed.revision("hello-00001");
-  bed.route("hello", [{ revisionName: "hello-00001", percent: 100 }]);
-  bed.endpoint("hello-00001", await bed.pod((req, res) => res.end(JSON.stringify(req.headers))));
+  );
   while ((await get()).status !== 200) await new Promise(resolve => setTimeout(resolve, 2));
 }
 

@@ -2,7 +2,7 @@ import { request as h1Request, type IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
 import { UnsecuredJWT } from "jose";
 import { afterEach, describe, expect, it } from "vitest";
-import { applyLevel, applySchema, startTestBed, type TestBed, type TestBedOptions } from "../testing/test-gateway.ts";
+import { startSubjectTestBed, type TestBed, type TestBedOptions } from "../testing/test-gateway.ts";
 
 const HOST = "hello.default.example.com";
 const LEVEL = "x-fairway-prioritylevel";
@@ -14,27 +14,10 @@ const ofGroup = (name: string): object => ({ kind: "Group", group: { name } });
 
 /** A gateway before a service whose pod answers with the fields it got; the subject's requests are of the level `known`. */
 async function start(subject: object, options: TestBedOptions = {}): Promise<void> {
-  bed = await startTestBed({
+  bed = await startSubjectTestBed(subject, {
     ...options,
     env: { FLOW_CONTROL_DEBUG: "true", ...options.env },
-    before: api => {
-      const queuing = { type: "Queue", queuing: { queues: 1, handSize: 1, queueLengthLimit: 50 } };
-      applyLevel(api, "known", { type: "Limited", limited: { nominalConcurrencyShares: 30, limitResponse: queuing } });
-      applySchema(api, "known", {
-        priorityLevelConfiguration: { name: "known" },
-        matchingPrecedence: 100,
-        rules: [
-          {
-            subjects: [subject],
-            resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["services"], namespaces: ["default"] }],
-          },
-        ],
-      });
-    },
   });
-  bed.revision("hello-00001");
-  bed.route("hello", [{ revisionName: "hello-00001", percent: 100 }]);
-  bed.endpoint("hello-00001", await bed.pod((req, res) => res.end(JSON.stringify(req.headers))));
   while ((await get()).status !== 200) await new Promise(resolve => setTimeout(resolve, 2));
 }
 

@@ -230,3 +230,31 @@ export function applySchema(api: FakeApi, name: string, spec: object): void {
     ...{ spec },
   });
 }
+
+/**
+ * A gateway before a service `hello` whose pod answers with the fields it got; requests of the subject
+ * are of the level and schema `known`.
+ */
+export async function startSubjectTestBed(subject: object, options: TestBedOptions = {}): Promise<TestBed> {
+  const bed = await startTestBed({
+    ...options,
+    before: api => {
+      const queuing = { type: "Queue", queuing: { queues: 1, handSize: 1, queueLengthLimit: 50 } };
+      applyLevel(api, "known", { type: "Limited", limited: { nominalConcurrencyShares: 30, limitResponse: queuing } });
+      applySchema(api, "known", {
+        priorityLevelConfiguration: { name: "known" },
+        matchingPrecedence: 100,
+        rules: [
+          {
+            subjects: [subject],
+            resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["services"], namespaces: ["default"] }],
+          },
+        ],
+      });
+    },
+  });
+  bed.revision("hello-00001");
+  bed.route("hello", [{ revisionName: "hello-00001", percent: 100 }]);
+  bed.endpoint("hello-00001", await bed.pod((req, res) => res.end(JSON.stringify(req.headers))));
+  return bed;
+}
