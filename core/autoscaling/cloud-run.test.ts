@@ -181,6 +181,28 @@ describe("Cloud Run: on demand", () => {
     });
   });
 
+  it("starts none for who waited for an instance that has just become ready", () => {
+    const nowMs = 30 * MINUTE;
+    const busy: Instance = ready(1)[0]!;
+    const seen = (readyAgoMs: number, more: Partial<CloudRunObservation> = {}) =>
+      decide(
+        spec(),
+        observe({
+          load: load(10),
+          instances: [busy, { ...busy, name: "fresh", readySinceMs: nowMs - readyAgoMs }],
+          waiting: 4,
+          inFlight: 10,
+          ...more,
+        }),
+      );
+    // The gateways have not told yet that they use it.
+    expect(seen(1000)).toMatchObject({ desired: 2, explanation: { haveRoom: 4, onDemand: { newInstances: 0 } } });
+    // It is as busy as the other one: who waits now waits for more.
+    expect(seen(1000, { inFlight: 18 })).toMatchObject({ desired: 3, explanation: { haveRoom: 2 } });
+    // It had the time to be used.
+    expect(seen(3000)).toMatchObject({ desired: 3, explanation: { haveRoom: 0 } });
+  });
+
   it("keeps what a request started until the drivers have seen a minute of it", () => {
     let state = initialCloudRunState(1);
     const surge = decide(spec(), observe({ load: load(12), instances: ready(1), waiting: 40 }), state, 10 * MINUTE);

@@ -98,6 +98,8 @@ export type CloudRunDecision =
 
 /** The drivers' window: what a request started is not undone before they have seen it. */
 const SETTLING_MS = 60_000;
+/** Until the gateways have heard of a ready instance, used it and reported that (times of readiness are whole seconds). */
+const JUST_READY_MS = 3_000;
 /** How long and how far surges may exceed the maximum, where the service allows it. */
 const OVERSHOOT_MS = 15 * 60_000;
 const OVERSHOOT_FACTOR = 2;
@@ -129,12 +131,16 @@ function ceiling(
 }
 
 /**
- * How many of those who have just begun to wait have room: each gateway has a part of an instance's places, and one may be short of
- * them while another is not. Who goes on waiting counts all the same.
+ * How many of those who wait have room. Who has just begun to wait: each gateway has a part of an instance's places, and one may be
+ * short of them while another is not. And who waited for an instance that has just become ready: the gateways are about to use its
+ * places. Who goes on waiting counts all the same.
  */
-function haveRoom(spec: CloudRunSpec, { instances, newlyWaiting, inFlight }: CloudRunObservation): number {
-  const ready = instances.filter(one => one.readySinceMs !== undefined).length;
-  return Math.min(newlyWaiting, Math.max(0, ready * spec.maxConcurrency - inFlight));
+function haveRoom(spec: CloudRunSpec, observation: CloudRunObservation, nowMs: number): number {
+  const { instances, waiting, newlyWaiting, inFlight } = observation;
+  const ready = instances.flatMap(({ readySinceMs }) => (readySinceMs === undefined ? [] : [readySinceMs]));
+  const justReady = ready.filter(sinceMs => nowMs - sinceMs < JUST_READY_MS).length;
+  const served = Math.min(waiting - newlyWaiting, justReady * spec.maxConcurrency);
+  return Math.min(newlyWaiting + served, Math.max(0, ready.length * spec.maxConcurrency - inFlight));
 }
 
 /** What requests that wait ask for, given the most instances there may be. */
@@ -146,7 +152,7 @@ function demand(
   nowMs: number,
 ): OnDemandPlan {
   return planOnDemand({
-    waiting: observation.waiting - haveRoom(spec, observation),
+    waiting: observation.waiting - haveRoom(spec, observation, nowMs),
     startingMs: observation.instances.filter(one => one.readySinceMs === undefined).map(one => nowMs - one.createdMs),
     placesPerInstance: spec.maxConcurrency,
     expectedStartMs: startMs,
@@ -247,7 +253,7 @@ export function decideCloudRun(
       metricsRule: count.rule,
       onDemand,
       waiting,
-      haveRoom: haveRoom(spec, observation),
+      haveRoom: haveRoom(spec, observation, nowMs),
       expectedStartMs: startMs,
       pendingTimeoutMs: pendingMs,
       recommendedBefore: state.recommended,

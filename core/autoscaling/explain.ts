@@ -116,7 +116,7 @@ function cloudRunLines(spec: CloudRunSpec, e: CloudRunExplanation): Line[] {
         e.waiting > 0
           ? `${e.waiting} wait: ${onDemand.byStarting} for starting instances, ${onDemand.byRunning} for running ones, ` +
             `${onDemand.byNew} for ${onDemand.newInstances} new, ${onDemand.atMaximum} at the maximum; ` +
-            (e.haveRoom > 0 ? `${e.haveRoom} have just come, and there is room; ` : "") +
+            (e.haveRoom > 0 ? `${e.haveRoom} have room at instances that are ready; ` : "") +
             `a start takes ${seconds(e.expectedStartMs)}`
           : `no request waits for a place; a start takes ${seconds(e.expectedStartMs)}`,
     },
