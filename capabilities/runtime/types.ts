@@ -15,6 +15,7 @@ export interface ObjectMeta {
   readonly resourceVersion?: string | undefined;
   readonly creationTimestamp?: string | Date | undefined;
   readonly deletionTimestamp?: string | Date | undefined;
+  readonly deletionGracePeriodSeconds?: number | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly ownerReferences?: readonly OwnerReference[] | undefined;

@@ -24,6 +24,7 @@ import type { KubeObject, Lister, ObjectKey } from "../runtime/types.ts";
 import { INTERNAL_GATEWAY_SERVICE } from "./build/route-service.ts";
 import type { ProgrammedRoutes, ServicesContext } from "./context.ts";
 import type { CoreService, Deployment, EndpointSlice, Pod } from "./kinds.ts";
+import { PodEndingReconciler, tellPodEnds } from "./pod-ending.ts";
 import { ConfigurationReconciler } from "./reconcile-configuration.ts";
 import { RevisionReconciler } from "./reconcile-revision.ts";
 import { RouteReconciler } from "./reconcile-route.ts";
@@ -51,7 +52,7 @@ export interface ServicesControllers {
   readonly route: Controller;
 }
 
-/** Wires the four reconcilers to the runtime: what each reads, and whose changes wake it. */
+/** Wires the reconcilers to the runtime: what each reads, and whose changes wake it. */
 export function buildServices(runtime: OperatorRuntime, collaborators: ServicesCollaborators): ServicesControllers {
   const { config, clock, writer, events } = runtime;
   const settings = new SettingsStore(config);
@@ -121,6 +122,11 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
         }),
       ]),
     ],
+  });
+  runtime.registerController({
+    name: "pod-ending",
+    reconciler: new PodEndingReconciler(context.pods, clock, (ip, signal) => tellPodEnds(ip, signal)),
+    watches: [watching(pods, pod => (pod.metadata?.deletionTimestamp === undefined ? [] : [keyOf(pod)]))],
   });
 
   runtime.onChange(routes, (object, phase) => {
