@@ -214,6 +214,8 @@ function subjectKeys(subjects: readonly Subject[]): Keys {
 interface KnownSubject {
   readonly user: string;
   readonly keys: readonly string[];
+  /** Where its keys lead in the path trie, the first schemas first. */
+  readonly paths: readonly TrieNode[];
   /** What it asked for last, and the order of the first rule for that: most ask for the same again and again. */
   lastResource: ResourceAttributes | undefined;
   lastVerb: string;
@@ -253,7 +255,9 @@ function bounded(steps: readonly Keys[]): Keys[] {
   return kept;
 }
 
-/** Where in the path trie the paths stand. */
+const NO_HEADERS: readonly string[] = [];
+
+/** Where in the path trie the paths stand, below those who ask. */
 const PATH_STEP = 1;
 
 /** FlowSchemas compiled for matching. Immutable. */
@@ -281,12 +285,7 @@ export class Classifier {
   /** The first schema that matches; else the one named catch-all; else undefined. */
   classify(request: RequestAttributes): FlowSchemaObject | undefined {
     const subject = this.#subjectOf(request);
-    const who = subject.keys;
-    const headers: string[] = [];
-    for (const name of this.#headerNames) {
-      const value = request.header(name);
-      if (value !== undefined) headers.push(`${name}\n${value}`);
-    }
+    const headers = this.#headerNames.size === 0 ? NO_HEADERS : this.#headerKeysOf(request);
     let best = this.schemas.length;
     const { resource, path } = request;
     if (resource !== undefined) {
@@ -298,7 +297,7 @@ export class Classifier {
         isSameResource(subject.lastResource, resource);
       if (isKnown) best = subject.lastOrder;
       else {
-        const steps = [who, [resource.namespace], [resource.name], headers, [request.verb]];
+        const steps = [subject.keys, [resource.namespace], [resource.name], headers, [request.verb]];
         best = search(this.#resources, 0, steps, request, best, checkResource);
         subject.lastResource = resource;
         subject.lastVerb = request.verb;
@@ -306,7 +305,12 @@ export class Classifier {
       }
     }
     if (path !== undefined) {
-      best = search(this.#paths, 0, [who, [path], headers, [request.verb]], request, best, checkPath);
+      let steps: readonly (readonly string[])[] | undefined;
+      for (const node of subject.paths) {
+        if (node.order >= best) break;
+        steps ??= [subject.keys, [path], headers, [request.verb]];
+        best = search(node, PATH_STEP, steps, request, best, checkPath);
+      }
     }
     return this.schemas[best] ?? this.#fallback;
   }
@@ -315,9 +319,21 @@ export class Classifier {
     const known = this.#subjects.get(groups);
     if (known?.user === user) return known;
     const keys = subjectKeysOf(user, groups);
-    const subject: KnownSubject = { user, keys, lastResource: undefined, lastVerb: "", lastOrder: 0 };
+    const paths = [this.#paths.any, ...keys.map(key => this.#paths.children.get(key))]
+      .filter(node => node !== undefined)
+      .sort((a, b) => a.order - b.order);
+    const subject: KnownSubject = { user, keys, paths, lastResource: undefined, lastVerb: "", lastOrder: 0 };
     this.#subjects.set(groups, subject);
     return subject;
+  }
+
+  #headerKeysOf(request: RequestAttributes): string[] {
+    const keys: string[] = [];
+    for (const name of this.#headerNames) {
+      const value = request.header(name);
+      if (value !== undefined) keys.push(`${name}\n${value}`);
+    }
+    return keys;
   }
 
   /** Tries one schema after the other, for people. */

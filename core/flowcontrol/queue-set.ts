@@ -275,6 +275,15 @@ export class QueueSet<T> {
       return { kind: "rejected", reason: "queue-full" };
     }
     const ticket = new Ticket(payload, work, queue, nowMs);
+    if (
+      this.#waiting === 0 &&
+      ticket.finalSeats === 0 &&
+      this.#seatsInUse < this.#limit &&
+      this.#canSeat(ticket.maxSeats)
+    ) {
+      this.#seatAtOnce(ticket, queue, nowMs);
+      return { kind: "started", ticket };
+    }
     this.#enqueue(ticket, queue, nowMs);
     this.#arriving = ticket;
     this.#dispatchAll(nowMs);
@@ -448,6 +457,30 @@ export class QueueSet<T> {
     if (queue.waiting.length === 1) this.#refresh(queue);
   }
 
+  /** What `#enqueue` and `#dispatchOne` come to for a request that finds nobody waiting and room, which most do. */
+  #seatAtOnce(ticket: Ticket<T>, queue: Queue<T>, nowMs: number): void {
+    ticket.arrivalR = this.#currentR;
+    ticket.queueLength = 1;
+    if (!queue.active) {
+      queue.nextDispatchR = this.#currentR;
+      this.#activeQueues++;
+    } else if (queue.nextDispatchR < this.#currentR) queue.nextDispatchR = this.#currentR;
+    this.#robinIndex = queue.index;
+    this.#begin(ticket, queue, nowMs);
+  }
+
+  #begin(ticket: Ticket<T>, queue: Queue<T>, nowMs: number): void {
+    ticket.state = "executing";
+    ticket.startedMs = nowMs;
+    queue.executing.append(ticket);
+    queue.seatsInUse += ticket.maxSeats;
+    this.#executing++;
+    this.#seatsInUse += ticket.maxSeats;
+    this.#seatsRequested += ticket.maxSeats;
+    queue.nextDispatchR += ticket.totalWork;
+    this.#demandChanged(nowMs);
+  }
+
   #dequeue(ticket: Ticket<T>, queue: Queue<T>): void {
     queue.waiting.remove(ticket);
     queue.waitingWork -= ticket.totalWork;
@@ -485,17 +518,9 @@ export class QueueSet<T> {
       ticket.additionalLatencyNs = nanosecondsPerSeat(ticket.finalWork, this.#limit);
       ticket.maxSeats = Math.max(ticket.initialSeats, ticket.finalSeats);
     }
-    ticket.state = "executing";
-    ticket.startedMs = nowMs;
-    queue.executing.append(ticket);
-    queue.seatsInUse += ticket.maxSeats;
-    this.#executing++;
-    this.#seatsInUse += ticket.maxSeats;
-    this.#seatsRequested += ticket.maxSeats;
-    queue.nextDispatchR += ticket.totalWork;
+    this.#begin(ticket, queue, nowMs);
     queue.bound();
     this.#refresh(queue);
-    this.#demandChanged(nowMs);
     if (ticket !== this.#arriving) this.#hooks.dispatched(ticket);
     return true;
   }

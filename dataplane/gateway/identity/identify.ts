@@ -14,8 +14,6 @@ export interface IdentifyOptions {
   readonly tokens: TokenIdentities | undefined;
 }
 
-const BEARER = /^bearer +(\S+) *$/i;
-
 /**
  * Tells who sends a request: as a trusted proxy says, else as the client's certificate does, else the owner of the bearer
  * token, else nobody in particular. A promise only while a token is looked up. Throws, or rejects with, `ClientCertificateError` for a
@@ -43,9 +41,9 @@ export function identifier({
       if (owner === undefined && refused !== undefined) throw refused;
       return owner ?? ANONYMOUS;
     };
-    const token = tokens === undefined ? undefined : BEARER.exec(exchange.header("authorization") ?? "")?.[1];
-    if (tokens === undefined || token === undefined) return orAnonymous(undefined);
-    const owner = tokens.of(token);
+    const authorization = tokens === undefined ? undefined : exchange.header("authorization");
+    if (tokens === undefined || authorization === undefined) return orAnonymous(undefined);
+    const owner = tokens.of(authorization);
     return owner instanceof Promise ? owner.then(orAnonymous) : orAnonymous(owner);
   };
 }

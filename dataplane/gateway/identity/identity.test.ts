@@ -145,13 +145,13 @@ describe("TokenIdentities", () => {
 
   it("asks once for a token that many requests bring, and again when the verdict is old", async () => {
     const { clock, asked, tokens } = setUp(async token => owner(token));
-    const found = await Promise.all([tokens.of("t"), tokens.of("t"), tokens.of("t")]);
+    const found = await Promise.all([tokens.of("Bearer t"), tokens.of("Bearer t"), tokens.of("Bearer t")]);
     expect(found.map(identity => identity?.user)).toEqual(["t", "t", "t"]);
     clock.advance(299_000);
-    expect(tokens.of("t")).toMatchObject({ user: "t" });
+    expect(tokens.of("Bearer t")).toMatchObject({ user: "t" });
     expect(asked).toEqual(["t"]);
     clock.advance(2_000);
-    await tokens.of("t");
+    await tokens.of("Bearer t");
     expect(asked).toEqual(["t", "t"]);
   });
 
@@ -160,16 +160,16 @@ describe("TokenIdentities", () => {
     const { clock, asked, tokens } = setUp(async token =>
       state.known ? owner(token, clock.wallMs() + 10_000) : undefined,
     );
-    expect(await tokens.of("t")).toBeUndefined();
+    expect(await tokens.of("Bearer t")).toBeUndefined();
     state.known = true;
     clock.advance(29_000);
-    expect(tokens.of("t")).toBeUndefined();
+    expect(tokens.of("Bearer t")).toBeUndefined();
     clock.advance(2_000);
-    expect(await tokens.of("t")).toMatchObject({ user: "t" });
+    expect(await tokens.of("Bearer t")).toMatchObject({ user: "t" });
     clock.advance(9_000);
-    expect(tokens.of("t")).toMatchObject({ user: "t" });
+    expect(tokens.of("Bearer t")).toMatchObject({ user: "t" });
     clock.advance(2_000);
-    await tokens.of("t");
+    await tokens.of("Bearer t");
     expect(asked).toHaveLength(3);
   });
 
@@ -180,19 +180,19 @@ describe("TokenIdentities", () => {
       await gate.promise;
       return undefined;
     });
-    await tokens.of("good");
-    const verdicts = Array.from({ length: 20_000 }, (_, i) => tokens.of(`made-up-${i}`));
+    await tokens.of("Bearer good");
+    const verdicts = Array.from({ length: 20_000 }, (_, i) => tokens.of(`Bearer made-up-${i}`));
     expect(asked).toHaveLength(65);
     expect(verdicts.filter(verdict => verdict === undefined)).toHaveLength(20_000 - 64);
     expect(failures).toHaveLength(20_000 - 64);
     expect(String(failures[0])).toContain("limit 64");
-    expect(tokens.of("good")).toMatchObject({ user: "good" });
+    expect(tokens.of("Bearer good")).toMatchObject({ user: "good" });
     gate.resolve();
     for (const verdict of verdicts) await verdict;
     for (let round = 0; round < 200; round++)
-      await Promise.all(Array.from({ length: 64 }, async (_, i) => tokens.of(`more-${round}-${i}`)));
-    expect(tokens.of("good")).toMatchObject({ user: "good" });
-    expect(tokens.of("x".repeat(20_000))).toBeUndefined();
+      await Promise.all(Array.from({ length: 64 }, async (_, i) => tokens.of(`Bearer more-${round}-${i}`)));
+    expect(tokens.of("Bearer good")).toMatchObject({ user: "good" });
+    expect(tokens.of(`Bearer ${"x".repeat(20_000)}`)).toBeUndefined();
   });
 
   it("waits three seconds at most, whatever its source does, and asks again at the next request", async () => {
@@ -201,18 +201,18 @@ describe("TokenIdentities", () => {
       signals.push(signal);
       return new Promise(() => undefined);
     });
-    const verdict = tokens.of("t");
+    const verdict = tokens.of("Bearer t");
     clock.advance(3_000);
     expect(await verdict).toBeUndefined();
     expect(signals[0]?.aborted).toBe(true);
     expect(failures.map(String)).toEqual(["Error: no verdict on a token in 3000 ms"]);
-    void tokens.of("t");
+    void tokens.of("Bearer t");
     expect(asked).toHaveLength(2);
   });
 
   it("is not brought down by a source that fails", async () => {
     const { failures, tokens } = setUp(() => Promise.reject(new Error("away")));
-    expect(await tokens.of("t")).toBeUndefined();
+    expect(await tokens.of("Bearer t")).toBeUndefined();
     expect(failures.map(String)).toEqual(["Error: away"]);
   });
 });

@@ -22,7 +22,8 @@ export interface TokenIdentitiesOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Tokens that come again within a moment need no digest. They are forgotten together, so none is kept for longer than that. */
+const BEARER = /^bearer +(\S+) *$/i;
+/** Who comes again within a moment needs no digest. They are forgotten together, so no token is kept for longer than that. */
 const HOT_MS = 1_000;
 const MOST_HOT = 1_000;
 /** Tokens remembered, by digest: no token is kept. */
@@ -44,6 +45,7 @@ const MOST_TOKEN_CHARACTERS = 16_384;
  */
 export class TokenIdentities {
   readonly #options: TokenIdentitiesOptions;
+  /** By the whole field. */
   readonly #hot = new Map<string, Identity>();
   #hotUntilMs = -Infinity;
   readonly #known: LRUCache<string, Identity>;
@@ -58,20 +60,24 @@ export class TokenIdentities {
     this.#unknown = new LRUCache({ max: MOST_UNKNOWN, ttl: UNKNOWN_MS, perf, ttlResolution: 0 });
   }
 
-  /** Not a promise when the verdict is known: the usual case costs no turn of the event loop. Never rejects. */
-  of(token: string): Identity | undefined | Promise<Identity | undefined> {
-    if (token.length > MOST_TOKEN_CHARACTERS) return undefined;
+  /**
+   * Whose bearer token is in an `Authorization` field; undefined for other fields. Not a promise when the verdict is known: the usual
+   * case costs no turn of the event loop. Never rejects.
+   */
+  of(authorization: string): Identity | undefined | Promise<Identity | undefined> {
     const nowMs = this.#options.clock.nowMs();
     if (nowMs >= this.#hotUntilMs) {
       this.#hot.clear();
       this.#hotUntilMs = nowMs + HOT_MS;
     }
-    const hot = this.#hot.get(token);
+    const hot = this.#hot.get(authorization);
     if (hot !== undefined) return hot;
+    const token = BEARER.exec(authorization)?.[1];
+    if (token === undefined || token.length > MOST_TOKEN_CHARACTERS) return undefined;
     const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
     if (known !== undefined) {
-      if (this.#hot.size < MOST_HOT) this.#hot.set(token, known);
+      if (this.#hot.size < MOST_HOT) this.#hot.set(authorization, known);
       return known;
     }
     if (this.#unknown.has(digest)) return undefined;
