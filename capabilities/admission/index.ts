@@ -7,6 +7,7 @@ import {
   type PriorityLevelConfiguration,
 } from "../../api/flowcontrol/v1/types.ts";
 import { validateFlowSchema, validatePriorityLevel } from "../../api/flowcontrol/v1/validate.ts";
+import { asWarning, generic } from "../../api/meta/field-error.ts";
 import {
   setConfigurationDefaults,
   setRevisionDefaults,
@@ -42,6 +43,9 @@ import { flowControlRules, servingDefaults, servingRules } from "./rules.ts";
 const fixedLevels = new Map(MANDATORY_PRIORITY_LEVELS.map(({ name, spec }) => [name, spec]));
 const fixedSchemas = new Map(MANDATORY_FLOW_SCHEMAS.map(({ name, spec }) => [name, spec]));
 
+/** Who writes one must not wait for it. */
+const NOT_SERVED = asWarning(generic("DomainMappings are checked and kept, and not served yet", ["spec.ref"]));
+
 /** Defaults and validation of every kind that users write; on all replicas. The webhooks: manifests/base/operator-webhooks.yaml. */
 export const admissionCapability: CapabilityModule = runtime => {
   const capability = new Capability({
@@ -75,7 +79,7 @@ export const admissionCapability: CapabilityModule = runtime => {
       validating(
         DomainMappingSchema,
         servingRules<DomainMapping>(
-          (mapping, context) => validateDomainMapping(mapping, context, clusterDomain),
+          (mapping, context) => [...validateDomainMapping(mapping, context, clusterDomain), NOT_SERVED],
           config,
         ),
       ),
