@@ -87,6 +87,7 @@ export function buildAutoscaler(runtime: OperatorRuntime, parts: AutoscalerParts
     writer: runtime.writer,
     clock,
     resolve,
+    adapted: key => hints.adapted(key),
     onDecision: (key, revision, decision) => {
       decisions.record(key, decision);
       hints.decided(key, decision.outcome.decision, maximaOf(revision, decision));

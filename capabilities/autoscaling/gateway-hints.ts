@@ -55,6 +55,11 @@ export class GatewayHints {
     advice.adaptations = adaptations;
   }
 
+  /** Instances that take fewer requests than configured. */
+  adapted(key: string): AdaptedConcurrency | undefined {
+    return this.#advice.get(key)?.adapted;
+  }
+
   /** The instances' present maxima, for people; undefined for a revision of another policy. */
   adaptations(key: string): readonly Adaptation[] | undefined {
     return this.#advice.get(key)?.adaptations;

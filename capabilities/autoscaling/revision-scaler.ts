@@ -2,6 +2,7 @@ import type { V1Deployment, V1Pod } from "@kubernetes/client-node";
 import { AUTOSCALER_FIELD_MANAGER, LABEL } from "../../api/labels.ts";
 import { deploymentName } from "../../api/names.ts";
 import type { Revision } from "../../api/serving/v1/types.ts";
+import type { AdaptedConcurrency } from "../../core/autoscaling/adaptive-concurrency.ts";
 import { revisionKey, type MetricCollector } from "../../core/autoscaling/collector.ts";
 import { observeRevision } from "../../core/autoscaling/observe-revision.ts";
 import type { WindowsSpec } from "../../core/autoscaling/revision-windows.ts";
@@ -55,6 +56,8 @@ export interface RevisionScalerDependencies {
   readonly clock: Pick<Clock, "nowMs">;
   /** Throws when the annotations or the configuration cannot be read; the revision then keeps its pods. */
   readonly resolve: (revision: Revision, reachable: boolean, replicas: number) => ResolvedScaling;
+  /** A revision's instances that take fewer requests than configured, by adaptive concurrency. */
+  readonly adapted: (key: string) => AdaptedConcurrency | undefined;
   /** Hears each decision; must not block or throw. */
   readonly onDecision: (key: string, revision: Revision, decision: Decision) => void;
   readonly onGone: (key: string, object: ObjectKey) => void;
@@ -163,7 +166,15 @@ export class RevisionScaler implements Reconciler {
     const before = this.#followed.get(key);
     const state = before?.state ?? initialRevisionState(lifecycleFromStatus(revision, nowMs), ready.length, nowMs);
     const gatewaysInPathSinceMs = before === undefined ? nowMs : before.gatewaysInPathSinceMs;
-    const observation = observeRevision(spec.policy, collector, key, live, gatewaysInPathSinceMs, nowMs);
+    const observation = observeRevision(
+      spec.policy,
+      collector,
+      key,
+      live,
+      gatewaysInPathSinceMs,
+      nowMs,
+      this.#deps.adapted(key),
+    );
     const outcome = scaleRevision(spec, observation, state, nowMs);
     const { step, next } = outcome;
     const replicasBefore = deployment.spec?.replicas;

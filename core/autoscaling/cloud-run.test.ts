@@ -181,6 +181,13 @@ describe("Cloud Run: on demand", () => {
     });
   });
 
+  it("knows that an instance takes fewer than configured while its CPU is busy", () => {
+    const [one] = ready(1);
+    const seen = { load: load(8), waiting: 1, newlyWaiting: 1, inFlight: 7 };
+    const decision = decide(spec(), observe({ ...seen, instances: [{ ...one!, adaptedMaximum: 7 }] }));
+    expect(decision).toMatchObject({ desired: 2, explanation: { haveRoom: 0 } });
+  });
+
   it("starts none for who waited for an instance that has just become ready", () => {
     const nowMs = 30 * MINUTE;
     const busy: Instance = ready(1)[0]!;

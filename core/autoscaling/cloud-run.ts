@@ -137,10 +137,15 @@ function ceiling(
  */
 function haveRoom(spec: CloudRunSpec, observation: CloudRunObservation, nowMs: number): number {
   const { instances, waiting, newlyWaiting, inFlight } = observation;
-  const ready = instances.flatMap(({ readySinceMs }) => (readySinceMs === undefined ? [] : [readySinceMs]));
-  const justReady = ready.filter(sinceMs => nowMs - sinceMs < JUST_READY_MS).length;
-  const served = Math.min(waiting - newlyWaiting, justReady * spec.maxConcurrency);
-  return Math.min(newlyWaiting + served, Math.max(0, ready.length * spec.maxConcurrency - inFlight));
+  let places = 0;
+  let newPlaces = 0;
+  for (const { readySinceMs, adaptedMaximum = spec.maxConcurrency } of instances) {
+    if (readySinceMs === undefined) continue;
+    places += adaptedMaximum;
+    if (nowMs - readySinceMs < JUST_READY_MS) newPlaces += adaptedMaximum;
+  }
+  const served = Math.min(waiting - newlyWaiting, newPlaces);
+  return Math.min(newlyWaiting + served, Math.max(0, places - inFlight));
 }
 
 /** What requests that wait ask for, given the most instances there may be. */

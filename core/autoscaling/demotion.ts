@@ -17,6 +17,8 @@ export interface Instance {
   readonly utilization1m: number;
   /** When it last had a request in progress; its creation if never. */
   readonly lastBusyMs: number;
+  /** Requests it takes at a time by adaptive concurrency; absent: as many as configured. */
+  readonly adaptedMaximum?: number | undefined;
 }
 
 export type DemotionGroup = "first" | "second";

@@ -3,7 +3,7 @@ import type { InstancesLoad, MetricCollector } from "./collector.ts";
 import type { CloudRunObservation } from "./cloud-run.ts";
 import type { CloudRunSpec } from "./cloud-run-spec.ts";
 import type { Instance } from "./demotion.ts";
-import type { InstanceSecond } from "./adaptive-concurrency.ts";
+import type { AdaptedConcurrency, InstanceSecond } from "./adaptive-concurrency.ts";
 import type { PolicySpec, RevisionObservation } from "./scale-revision.ts";
 
 /** A pod that is not terminating. */
@@ -13,6 +13,8 @@ export interface PodView {
   /** Undefined while it is not ready. */
   readonly readySinceMs: number | undefined;
 }
+
+const NOT_ADAPTED: AdaptedConcurrency = new Map();
 
 /** Part of an instance's capacity in use, by the busier of concurrency and CPU. */
 function utilization(spec: CloudRunSpec, concurrency: number, cpu: number | undefined): number {
@@ -24,6 +26,7 @@ function observeCloudRun(
   spec: CloudRunSpec,
   seen: InstancesLoad,
   pods: readonly PodView[],
+  adapted: AdaptedConcurrency,
   nowMs: number,
 ): CloudRunObservation {
   const loads = new Map(seen.instances.map(one => [one.name, one]));
@@ -38,6 +41,7 @@ function observeCloudRun(
         utilization1m: load === undefined ? 0 : utilization(spec, load.concurrency1m, load.cpu1m),
         // Who has not been heard yet is not known to be idle; who is not ready cannot be busy.
         lastBusyMs: load?.lastBusyMs ?? (pod.readySinceMs === undefined ? pod.createdMs : nowMs),
+        adaptedMaximum: adapted.get(pod.name),
       };
     }),
     waiting: seen.waiting,
@@ -55,13 +59,14 @@ export function observeRevision(
   pods: readonly PodView[],
   gatewaysInPathSinceMs: number | undefined,
   nowMs: number,
+  adapted: AdaptedConcurrency = NOT_ADAPTED,
 ): RevisionObservation {
   return {
     readyPods: pods.filter(pod => pod.readySinceMs !== undefined).length,
     load: collector.load(key, policy.kind === "kpa" ? policy.kpa.metric : "concurrency", nowMs),
     cloudRun:
       policy.kind === "cloud-run"
-        ? observeCloudRun(policy.cloudRun, collector.instancesLoad(key, nowMs), pods, nowMs)
+        ? observeCloudRun(policy.cloudRun, collector.instancesLoad(key, nowMs), pods, adapted, nowMs)
         : undefined,
     gatewaysInPathSinceMs,
   };

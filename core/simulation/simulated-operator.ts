@@ -131,7 +131,15 @@ export class SimulatedOperator<R> {
       readySinceMs: Number.isNaN(readyMs) ? undefined : readyMs,
     }));
     const inPathSinceMs = this.#gatewaysInPathSinceMs;
-    const observation = observeRevision(spec.policy, this.#collector, this.#key, live, inPathSinceMs, nowMs);
+    const observation = observeRevision(
+      spec.policy,
+      this.#collector,
+      this.#key,
+      live,
+      inPathSinceMs,
+      nowMs,
+      this.#adapted,
+    );
     const outcome = scaleRevision(spec, observation, this.#state, nowMs);
     const { decision, step, next } = outcome;
     this.#state = next;

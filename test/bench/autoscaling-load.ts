@@ -182,6 +182,7 @@ async function operator(mode: LoadMode): Promise<LoadResult> {
     writer: { applyPart: async desired => desired, patchMetadata: async () => undefined },
     clock: systemClock,
     resolve: (revision, reachable) => resolveScaling(revision, reachable, sources),
+    adapted: () => undefined,
     onDecision: (key, revision, decision) => {
       decided++;
       slowestTickMs = Math.max(slowestTickMs, performance.now() - tickBegunMs);
