@@ -104,8 +104,10 @@ describe("gateway", () => {
     for (const host of ["hello.default", "hello.default.svc", "hello.default.svc.cluster.local", HOST])
       expect((await get("/", { host, base: bed.internal })).status).toBe(200);
     // While the gateway is in the path of a revision's own Service, requests for that end here too.
-    for (const host of ["hello-00001.default", "hello-00001.default.svc.cluster.local"])
+    for (const host of ["hello-00001.default", "hello-00001.default.svc.cluster.local"]) {
       expect((await get("/", { host, base: bed.internal })).status).toBe(200);
+      expect(await debug(`flow-control/explain?host=${host}`)).toMatchObject({ service: "default/hello" });
+    }
     expect((await get("/", { host: "hello-00002.default.svc", base: bed.internal })).status).toBe(404);
     const outside = await get("/", { host: "hello.default.svc.cluster.local" });
     expect([outside.status, outside.headers["x-fairway-error"]]).toEqual([404, "ROUTE_NOT_FOUND"]);

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
+import { normalizeHost } from "../../api/hosts.ts";
 import type { PlaceLevel } from "../../core/flowcontrol/place-queue.ts";
 import { startAdminServer, type AdminServer } from "../shared/admin-server.ts";
 import type { Clock } from "../shared/clock.ts";
@@ -169,6 +170,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     },
   });
 
+  const revisionTarget = revisionTargets({
+    clusterDomain: config.clusterDomain,
+    find: (namespace, name) => {
+      const revision = revisions.find(`${namespace}/${name}`);
+      return revision?.known === true ? { revision, service: revision.settings.service } : undefined;
+    },
+  });
   const admin: AdminServer = await startAdminServer({
     port: config.adminPort,
     ...(config.listenHost === undefined ? {} : { host: config.listenHost }),
@@ -185,7 +193,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         ? {}
         : flowControlViews(
             flowControl,
-            host => table.find("internal", host),
+            host => table.find("internal", host) ?? revisionTarget(normalizeHost(host)),
             () => clock.nowMs(),
           )),
     },
@@ -216,13 +224,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const chain = createChain({
     clock,
     routes: () => table,
-    revisionTarget: revisionTargets({
-      clusterDomain: config.clusterDomain,
-      find: (namespace, name) => {
-        const revision = revisions.find(`${namespace}/${name}`);
-        return revision?.known === true ? { revision, service: revision.settings.service } : undefined;
-      },
-    }),
+    revisionTarget,
     findRevision: key => revisions.find(key),
     identify: identifier({
       proxies: config.identityProxies,
