@@ -6,6 +6,9 @@ import { z } from "zod";
  * never sampled; counts are requests that began in that second.
  */
 
+/** Whom the tokens of gateways' reports are for; the volume `report-token` of manifests/base/gateway.yaml asks for it. */
+export const REPORT_AUDIENCE = "fairway-autoscaler";
+
 /** One pod's last whole second. */
 export const PodStatSchema = z.object({
   podName: z.string().min(1),

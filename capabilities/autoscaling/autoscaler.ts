@@ -2,7 +2,7 @@ import type { V1TokenReview } from "@kubernetes/client-node";
 import { Counter } from "prom-client";
 import { LABEL } from "../../api/labels.ts";
 import type { Revision, Service } from "../../api/serving/v1/types.ts";
-import type { GatewayReply, GatewayReport } from "../../api/wire/stats.ts";
+import { REPORT_AUDIENCE, type GatewayReply, type GatewayReport } from "../../api/wire/stats.ts";
 import type { CloudRunLoad } from "../../core/autoscaling/cloud-run-drivers.ts";
 import { MetricCollector, revisionKey } from "../../core/autoscaling/collector.ts";
 import { explain } from "../../core/autoscaling/explain.ts";
@@ -252,12 +252,15 @@ function maximaOf(revision: Revision, { spec, observation }: Decision): Instance
 }
 
 function reviewBy(runtime: OperatorRuntime, signal: AbortSignal): ReviewToken {
+  const audiences = [REPORT_AUDIENCE];
   return async token => {
+    const spec = { token, audiences };
     const review: V1TokenReview = await runtime.writer.create<V1TokenReview>(
-      { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } },
+      { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec },
       AbortSignal.any([signal, AbortSignal.timeout(TOKEN_REVIEW_TIMEOUT_MS)]),
     );
-    return review.status?.authenticated === true ? review.status.user?.username : undefined;
+    const { authenticated, audiences: meantFor, user } = review.status ?? {};
+    return authenticated === true && meantFor?.includes(REPORT_AUDIENCE) === true ? user?.username : undefined;
   };
 }
 

@@ -102,8 +102,10 @@ export const VARIABLES = z.object({
     .describe("Where reports go instead of the leader's published endpoint: for a gateway outside the cluster."),
   REPORT_TOKEN_FILE: z
     .string()
-    .default("/var/run/secrets/kubernetes.io/serviceaccount/token")
-    .describe("File with the token that reports carry; read again when it changes."),
+    .default("/var/run/secrets/fairway-autoscaler/token")
+    .describe(
+      "File with the token that reports carry, for the audience `fairway-autoscaler`; read again when it changes.",
+    ),
   FLOW_CONTROL: flag("true").describe(
     "Whether requests take a seat at their priority level, and places go by level and flow.",
   ),
