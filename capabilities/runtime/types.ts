@@ -79,12 +79,18 @@ export interface ClusterWriter {
     signal: AbortSignal,
   ): Promise<void>;
   /** Deletes with a uid precondition, background propagation; an object already gone is a success. */
-  delete(ref: ObjectRef & { readonly uid: string }, signal: AbortSignal): Promise<void>;
+  delete(ref: ObjectRef & Deletion, signal: AbortSignal): Promise<void>;
 }
 
 export interface ObjectRef extends ObjectKey {
   readonly apiVersion: string;
   readonly kind: string;
+}
+
+export interface Deletion {
+  readonly uid: string;
+  /** Absent: the object's own. For a pod that is being deleted already, a shorter one takes its place. */
+  readonly gracePeriodSeconds?: number;
 }
 
 /** Kubernetes events on the object a user looks at; equal events are aggregated, never more than a bounded rate. Never throws, never blocks. */

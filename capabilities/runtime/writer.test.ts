@@ -162,7 +162,9 @@ describe("writer", () => {
     await writer.delete({ ...ref, uid: metadata.uid ?? "" }, signal);
     expect(server.get(`${collection}/x`)).toBeUndefined();
     expect(writes().at(-1)?.body).toMatchObject({ propagationPolicy: "Background" });
-    await writer.delete({ ...ref, uid: metadata.uid ?? "" }, signal);
+    expect(writes().at(-1)?.body).not.toHaveProperty("gracePeriodSeconds");
+    await writer.delete({ ...ref, uid: metadata.uid ?? "", gracePeriodSeconds: 30 }, signal);
+    expect(writes().at(-1)?.body).toMatchObject({ gracePeriodSeconds: 30 });
   });
 
   it("says code and reason of a refusal, and of no answer", async () => {

@@ -165,6 +165,7 @@ export function createWriter(options: WriterOptions): ClusterWriter {
         kind: "DeleteOptions",
         propagationPolicy: "Background",
         preconditions: { uid: ref.uid },
+        ...(ref.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: ref.gracePeriodSeconds }),
       };
       await counted("delete", ref.kind, async () => {
         try {

@@ -125,7 +125,12 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
   });
   runtime.registerController({
     name: "pod-ending",
-    reconciler: new PodEndingReconciler(context.pods, clock, (ip, signal) => tellPodEnds(ip, signal)),
+    reconciler: new PodEndingReconciler({
+      pods: context.pods,
+      writer,
+      clock,
+      tell: (ip, signal) => tellPodEnds(ip, signal),
+    }),
     watches: [watching(pods, pod => (pod.metadata?.deletionTimestamp === undefined ? [] : [keyOf(pod)]))],
   });
 

@@ -32,22 +32,26 @@ async function after(elapsedMs: number, { metadata = terminating, status, tell }
     status ?? { podIP: "10.0.0.9", initContainerStatuses: running },
   );
   const told: string[] = [];
-  const reconciler = new PodEndingReconciler(
-    cluster.lister<Pod>("v1", "Pod"),
+  const shortened: (number | undefined)[] = [];
+  const reconciler = new PodEndingReconciler({
+    pods: cluster.lister<Pod>("v1", "Pod"),
+    writer: { delete: async ({ gracePeriodSeconds }) => void shortened.push(gracePeriodSeconds) },
     clock,
-    tell ??
-      (async ip => {
-        told.push(ip);
-      }),
-  );
-  return { result: await reconciler.reconcile(KEY, new AbortController().signal), told };
+    tell: tell ?? (async ip => void told.push(ip)),
+  });
+  return { result: await reconciler.reconcile(KEY, new AbortController().signal), told, shortened };
 }
+
+const STARTED = "2025-12-31T23:59:50Z";
+const withReady = (status: "True" | "False", lastTransitionTime: string): Given => ({
+  status: { startTime: STARTED, conditions: [{ type: "Ready", status, lastTransitionTime }] },
+});
 
 describe("a pod that ends", () => {
   it("is left to its kubelet for 5 s, and then told", async () => {
-    expect(await after(0)).toEqual({ result: { requeueAfterMs: 5000 }, told: [] });
-    expect(await after(4999)).toEqual({ result: { requeueAfterMs: 1 }, told: [] });
-    expect(await after(5000)).toEqual({ result: {}, told: ["10.0.0.9"] });
+    expect(await after(0)).toMatchObject({ result: { requeueAfterMs: 5000 }, told: [] });
+    expect(await after(4999)).toMatchObject({ result: { requeueAfterMs: 1 }, told: [] });
+    expect(await after(5000)).toMatchObject({ result: {}, told: ["10.0.0.9"] });
   });
 
   it("is told again by the queue when that failed", async () => {
@@ -69,7 +73,18 @@ describe("a pod that ends", () => {
     ],
     ["has no address", { status: { initContainerStatuses: running } }],
   ])("is not told: it %s", async (_, given) => {
-    expect(await after(60_000, given)).toEqual({ result: {}, told: [] });
+    expect(await after(60_000, given)).toMatchObject({ result: {}, told: [] });
+  });
+
+  it("has 30 s at most when it never was ready", async () => {
+    expect((await after(0)).shortened).toEqual([30]);
+    expect((await after(0, withReady("False", "2025-12-31T23:59:51Z"))).shortened).toEqual([30]);
+    expect((await after(0, { metadata: { ...terminating, deletionGracePeriodSeconds: 30 } })).shortened).toEqual([]);
+  });
+
+  it("keeps its grace period when it may have requests", async () => {
+    expect((await after(0, withReady("True", "2025-12-31T23:59:55Z"))).shortened).toEqual([]);
+    expect((await after(0, withReady("False", "2025-12-31T23:59:58Z"))).shortened).toEqual([]);
   });
 });
 

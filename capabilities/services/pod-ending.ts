@@ -1,8 +1,10 @@
 import { request } from "undici";
-import type { Lister, ObjectKey, ReconcileResult, Reconciler } from "../runtime/types.ts";
+import type { ClusterWriter, Lister, ObjectKey, ReconcileResult, Reconciler } from "../runtime/types.ts";
 import { QUEUE_PROXY_CONTAINER, QUEUE_PROXY_PORTS } from "./build/pod-settings.ts";
 import type { Pod } from "./kinds.ts";
 
+/** Kubernetes' default. A pod's own is for requests to end, and a pod that never was ready has none. */
+const UNUSED_GRACE_SECONDS = 30;
 /** A queue-proxy that was told by its kubelet and has no request left is gone after about this. */
 const TELL_AFTER_MS = 5_000;
 const TELL_TIMEOUT_MS = 2_000;
@@ -10,42 +12,53 @@ const TELL_TIMEOUT_MS = 2_000;
 /** Tells the queue-proxy at `ip` that its pod ends. Repeatable. Throws when it does not answer. */
 export type TellPodEnds = (ip: string, signal: AbortSignal) => Promise<void>;
 
+export interface PodEndingParts {
+  readonly pods: Lister<Pod>;
+  readonly writer: Pick<ClusterWriter, "delete">;
+  readonly clock: { nowMs(): number };
+  readonly tell: TellPodEnds;
+}
+
 /**
- * Tells queue-proxies of pods that are still there a while after their deletion that they end.
+ * Ends pods that are deleted while they start.
  *
- * A pod that is deleted while its first container is being made has that container stopped within milliseconds of its start: the
- * preStop hook finds nobody listening, and a first process that has not yet set up its signals never gets SIGTERM. A kubelet sends
- * neither a second time, and such a pod would stay for the whole of its grace period.
+ * A kubelet that makes a container meanwhile stops it within milliseconds of its start. The preStop hook finds nobody listening
+ * yet, and a first process that has not set up its signals never gets SIGTERM, which is sent once. Such a pod would stay for the
+ * whole of its grace period. So that is made shorter at once, which a kubelet takes on before it begins to stop containers and
+ * not after; and a queue-proxy that is still there a while later is told.
  */
 export class PodEndingReconciler implements Reconciler {
   readonly name = "pod-ending";
-  readonly #pods: Lister<Pod>;
-  readonly #clock: { nowMs(): number };
-  readonly #tell: TellPodEnds;
+  readonly #parts: PodEndingParts;
 
-  constructor(pods: Lister<Pod>, clock: { nowMs(): number }, tell: TellPodEnds) {
-    this.#pods = pods;
-    this.#clock = clock;
-    this.#tell = tell;
+  constructor(parts: PodEndingParts) {
+    this.#parts = parts;
   }
 
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult> {
-    const pod = this.#pods.get(key);
-    const deletedAtMs = deletedAt(pod);
-    if (pod === undefined || deletedAtMs === undefined || !runsQueueProxy(pod)) return {};
-    const earlyMs = deletedAtMs + TELL_AFTER_MS - this.#clock.nowMs();
+    const { pods, writer, clock, tell } = this.#parts;
+    const pod = pods.get(key);
+    const { deletionTimestamp, deletionGracePeriodSeconds = 0, uid = "" } = pod?.metadata ?? {};
+    if (pod === undefined || deletionTimestamp === undefined) return {};
+    if (deletionGracePeriodSeconds > UNUSED_GRACE_SECONDS && !wasReady(pod)) {
+      const ref = { apiVersion: "v1", kind: "Pod", ...key, uid };
+      await writer.delete({ ...ref, gracePeriodSeconds: UNUSED_GRACE_SECONDS }, signal);
+    }
+    // The time stamp of a deletion is the end of the grace period.
+    const deletedMs = new Date(deletionTimestamp).getTime() - deletionGracePeriodSeconds * 1000;
+    const earlyMs = deletedMs + TELL_AFTER_MS - clock.nowMs();
     if (earlyMs > 0) return { requeueAfterMs: earlyMs };
     const ip = pod.status?.podIP;
-    if (ip !== undefined) await this.#tell(ip, signal);
+    if (ip !== undefined && runsQueueProxy(pod)) await tell(ip, signal);
     return {};
   }
 }
 
-/** A deletion's time stamp is the end of the grace period. */
-function deletedAt(pod: Pod | undefined): number | undefined {
-  const { deletionTimestamp, deletionGracePeriodSeconds } = pod?.metadata ?? {};
-  if (deletionTimestamp === undefined) return undefined;
-  return new Date(deletionTimestamp).getTime() - (deletionGracePeriodSeconds ?? 0) * 1000;
+/** Ready is false from a pod's first moments on: that it has not changed since says that it never was true. Times are whole seconds. */
+function wasReady({ status }: Pod): boolean {
+  const { status: ready, lastTransitionTime } = status?.conditions?.find(({ type }) => type === "Ready") ?? {};
+  if (ready === undefined || ready === "True") return ready === "True";
+  return Date.parse(lastTransitionTime ?? "") - Date.parse(status?.startTime ?? "") > 1000;
 }
 
 const runsQueueProxy = (pod: Pod): boolean =>

@@ -58,7 +58,7 @@ export function ownNamespace(prefix: string): string {
   beforeAll(() => kube().create({ apiVersion: "v1", kind: "Namespace", metadata: { name } }));
   afterAll(async () => {
     await kube().delete(ref);
-    await waitForNoPods(name, undefined, 120_000, pod => !endedAsItBegan(pod));
+    await waitForNoPods(name, undefined, 120_000);
   });
   return name;
 }
@@ -73,32 +73,12 @@ export function freshNames(): (purpose: string) => string {
   };
 }
 
-/**
- * Whether the pod was deleted in the very second in which an app's container began. The first process of a container hears no
- * SIGTERM before it has set up its signals, a kubelet sends it once, and then the pod stays for its grace period. The container of
- * the queue-proxy is told otherwise; for an app's nobody can.
- */
-function endedAsItBegan(pod: AnyObject): boolean {
-  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata as Readonly<Record<string, unknown>>;
-  if (typeof deletionTimestamp !== "string") return false;
-  const deletedAtMs = Date.parse(deletionTimestamp) - Number(deletionGracePeriodSeconds) * 1000;
-  const statuses = (pod.status?.["containerStatuses"] ?? []) as readonly {
-    readonly state?: { readonly running?: { readonly startedAt?: string } };
-  }[];
-  return statuses.some(({ state }) => Date.parse(state?.running?.startedAt ?? "") >= deletedAtMs - 1000);
-}
-
-/** Waits until no such pod that the selector matches is left; its grace period (300 s) must not be what ends it. */
-export async function waitForNoPods(
-  namespace: string,
-  labelSelector?: string,
-  timeoutMs = 90_000,
-  such: (pod: AnyObject) => boolean = () => true,
-): Promise<void> {
+/** Waits until no pod that the selector matches is left; its grace period (300 s) must not be what ends it. */
+export async function waitForNoPods(namespace: string, labelSelector?: string, timeoutMs = 90_000): Promise<void> {
   await waitFor(
     `pods of ${namespace} ${labelSelector ?? ""} to go`,
     async () => {
-      const pods = (await kube().list("v1", "Pod", namespace, labelSelector)).filter(such);
+      const pods = await kube().list("v1", "Pod", namespace, labelSelector);
       if (pods.length === 0) return true;
       throw new Error(pods.map(pod => pod.metadata?.name).join(", "));
     },
