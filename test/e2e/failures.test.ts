@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { conditions } from "../../hack/kit/kube.ts";
+import { conditions, type AnyObject } from "../../hack/kit/kube.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
+import { History } from "./history.ts";
 import {
   applyReady,
   kube,
@@ -98,6 +99,19 @@ describe("when things fail", () => {
     await kube().waitForCondition(serviceRef(namespace, "leaves"), "Ready", "False");
     await kube().delete(serviceRef(namespace, "leaves"));
     await waitForNoPods(namespace, "serving.knative.dev/service=leaves");
+  });
+
+  it("gives a pod that never was ready less time to end than one with requests", async () => {
+    const history = await History.begin(namespace, ["Pod"]);
+    const of = (pods: readonly AnyObject[]): readonly AnyObject[] =>
+      pods.filter(({ metadata }) => metadata?.labels?.["serving.knative.dev/service"] === "begins");
+    const graceSeconds = ({ metadata }: AnyObject): unknown =>
+      (metadata as Readonly<Record<string, unknown>>)["deletionGracePeriodSeconds"];
+    await kube().apply([service(namespace, "begins", { env: { START_DELAY_MS: "120000" } })]);
+    await history.first("Pod", "a pod", pods => of(pods).some(({ status }) => status?.["podIP"] !== undefined));
+    await kube().delete(serviceRef(namespace, "begins"));
+    await history.first("Pod", "30 s to end", pods => of(pods).some(pod => graceSeconds(pod) === 30));
+    await waitForNoPods(namespace, "serving.knative.dev/service=begins");
   });
 
   it("takes a crashing revision with min-scale 1 to zero once a good one replaced it (KS#5529)", async () => {
