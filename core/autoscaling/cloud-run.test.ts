@@ -181,6 +181,18 @@ describe("Cloud Run: on demand", () => {
     });
   });
 
+  it("counts on a starting instance also where starts take no second, which is as Kubernetes' clock tells them", () => {
+    const nowMs = 30 * MINUTE;
+    const [one] = ready(1);
+    const fast: Instance = { ...one!, createdMs: nowMs - 60 * SECOND, readySinceMs: nowMs - 60 * SECOND };
+    const starting: Instance = { ...one!, name: "fresh", createdMs: nowMs - 2 * SECOND, readySinceMs: undefined };
+    const seen = { load: load(10), instances: [fast, starting], waiting: 1, inFlight: 10 };
+    expect(decide(spec(), observe(seen))).toMatchObject({
+      desired: 2,
+      explanation: { expectedStartMs: 1000, onDemand: { byStarting: 1, newInstances: 0 } },
+    });
+  });
+
   it("knows that an instance takes fewer than configured while its CPU is busy", () => {
     const [one] = ready(1);
     const seen = { load: load(8), waiting: 1, newlyWaiting: 1, inFlight: 7 };

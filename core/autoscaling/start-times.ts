@@ -13,6 +13,8 @@ export const NO_STARTS: StartTimes = { count: 0, meanMs: 0 };
 export const ASSUMED_START_MS = 10_000;
 
 const LONGEST_MEMORY = 20;
+/** Kubernetes tells both times in whole seconds: a start within one seems to take no time, and one that lasts would seem stuck. */
+const SHORTEST_START_MS = 1_000;
 
 /** `durationMs`: from the instance's creation until it was ready. Worked numbers: 2 s, then 4 s -> mean 3 s. */
 export function recordStart(times: StartTimes, durationMs: number): StartTimes {
@@ -42,7 +44,10 @@ export function trackStarts(
   if (fresh.length === 0 && ready.length === history.counted.size) return history;
   const times = fresh
     .sort((a, b) => a.readySinceMs! - b.readySinceMs!)
-    .reduce((so, one) => recordStart(so, Math.max(0, one.readySinceMs! - one.createdMs)), history.times);
+    .reduce(
+      (so, one) => recordStart(so, Math.max(SHORTEST_START_MS, one.readySinceMs! - one.createdMs)),
+      history.times,
+    );
   return { times, counted: new Set(ready.map(one => one.name)) };
 }
 

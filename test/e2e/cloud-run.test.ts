@@ -7,6 +7,7 @@ import {
   gatewayRevisions,
   startLoad,
   scalingPage,
+  targetsByGateway,
   waitForDecision,
   type ScalingPage,
 } from "./scaling-support.ts";
@@ -97,7 +98,11 @@ describe("Cloud Run's policy", () => {
       containerConcurrency: 10,
     });
     const revision = latestReadyRevision(await applyReady(object));
-    const steady = startLoad(target(namespace, name), { concurrency: 8, path: "/?sleep=500" });
+    // Each has half of the places: nobody waits.
+    const gateways = await targetsByGateway(namespace, name);
+    const steady = gateways.map(gateway =>
+      startLoad(gateway, { concurrency: 8 / gateways.length, path: "/?sleep=500" }),
+    );
     try {
       const rule = "capacity-under-90-percent";
       await waitForDecision(namespace, revision, rule, page => page.explanation.winner === rule);
@@ -105,8 +110,9 @@ describe("Cloud Run's policy", () => {
       await annotate(name, ours({ "concurrency-target-percentage": "50" }));
       await waitForReplicas(namespace, revision, count => count === 2);
     } finally {
-      const report = await steady.end();
-      expect(Object.keys(report.byStatus)).toEqual(["200"]);
+      for (const { byStatus } of await Promise.all(steady.map(one => one.end()))) {
+        expect(Object.keys(byStatus)).toEqual(["200"]);
+      }
     }
     const after = await kube().get(serviceRef(namespace, name));
     expect(after?.status?.["latestCreatedRevisionName"]).toBe(revision);

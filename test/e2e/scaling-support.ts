@@ -3,7 +3,7 @@ import { SYSTEM_NAMESPACE } from "../../hack/kit/install.ts";
 import { KubeError, type AnyObject } from "../../hack/kit/kube.ts";
 import { load, type LoadReport, type Target } from "../../hack/kit/load.ts";
 import { waitFor } from "../../hack/kit/wait.ts";
-import { kube } from "./support.ts";
+import { kube, target } from "./support.ts";
 
 /** What the tests read of the operator's `/debug/scaling` page. */
 export interface ScalingPage {
@@ -107,6 +107,15 @@ export async function gatewayRevisions(namespace: string, revision: string): Pro
     if (known !== undefined) found.push(known);
   }
   return found;
+}
+
+/** The service at each gateway: who goes by the gateways' Service cannot choose how many of its connections come to which. */
+export async function targetsByGateway(namespace: string, name: string): Promise<Target[]> {
+  const pods = await kube().list("v1", "Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/component=gateway");
+  const { host } = target(namespace, name);
+  return pods.flatMap(({ status }) =>
+    typeof status?.["podIP"] === "string" ? [{ address: status["podIP"], port: 8080, host }] : [],
+  );
 }
 
 /** Messages of the events of a reason about an object, oldest first. */
