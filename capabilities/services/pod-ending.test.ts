@@ -76,6 +76,11 @@ describe("a pod that ends", () => {
     expect(await after(60_000, given)).toMatchObject({ result: {}, told: [] });
   });
 
+  it("is not told any more when its time is over", async () => {
+    expect((await after(GRACE_SECONDS * 1000)).told).toEqual(["10.0.0.9"]);
+    expect(await after(GRACE_SECONDS * 1000 + 1)).toMatchObject({ result: {}, told: [] });
+  });
+
   it("has 30 s at most when it never was ready", async () => {
     expect((await after(0)).shortened).toEqual([30]);
     expect((await after(0, withReady("False", "2025-12-31T23:59:51Z"))).shortened).toEqual([30]);

@@ -44,9 +44,11 @@ export class PodEndingReconciler implements Reconciler {
       const ref = { apiVersion: "v1", kind: "Pod", ...key, uid };
       await writer.delete({ ...ref, gracePeriodSeconds: UNUSED_GRACE_SECONDS }, signal);
     }
-    // The time stamp of a deletion is the end of the grace period.
-    const deletedMs = new Date(deletionTimestamp).getTime() - deletionGracePeriodSeconds * 1000;
-    const earlyMs = deletedMs + TELL_AFTER_MS - clock.nowMs();
+    // The time stamp of a deletion is the end of the grace period: then its containers are killed, or its node is not there.
+    const endMs = new Date(deletionTimestamp).getTime();
+    const nowMs = clock.nowMs();
+    if (nowMs > endMs) return {};
+    const earlyMs = endMs - deletionGracePeriodSeconds * 1000 + TELL_AFTER_MS - nowMs;
     if (earlyMs > 0) return { requeueAfterMs: earlyMs };
     const ip = pod.status?.podIP;
     if (ip !== undefined && runsQueueProxy(pod)) await tell(ip, signal);
