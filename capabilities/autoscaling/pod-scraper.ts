@@ -1,5 +1,6 @@
 import { request } from "undici";
 import { PodStatSchema, type PodStat } from "../../api/wire/stats.ts";
+import { podUrl } from "../runtime/pod-url.ts";
 
 /** Where queue-proxies answer `GET /stats`. */
 const STATS_PORT = 9091;
@@ -19,8 +20,7 @@ export type ScrapePod = (pod: PodTarget, signal: AbortSignal) => Promise<PodStat
 
 export function podScraper(timeoutMs: number, port = STATS_PORT): ScrapePod {
   return async (pod, signal) => {
-    const host = pod.ip.includes(":") ? `[${pod.ip}]` : pod.ip;
-    const { statusCode, body } = await request(`http://${host}:${port}/stats`, {
+    const { statusCode, body } = await request(podUrl(pod.ip, port, "/stats"), {
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,

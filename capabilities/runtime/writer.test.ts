@@ -163,6 +163,7 @@ describe("writer", () => {
     expect(server.get(`${collection}/x`)).toBeUndefined();
     expect(writes().at(-1)?.body).toMatchObject({ propagationPolicy: "Background" });
     expect(writes().at(-1)?.body).not.toHaveProperty("gracePeriodSeconds");
+    await writer.delete({ ...ref, uid: metadata.uid ?? "" }, signal);
     await writer.delete({ ...ref, uid: metadata.uid ?? "", gracePeriodSeconds: 30 }, signal);
     expect(writes().at(-1)?.body).toMatchObject({ gracePeriodSeconds: 30 });
   });

@@ -125,12 +125,7 @@ export function buildServices(runtime: OperatorRuntime, collaborators: ServicesC
   });
   runtime.registerController({
     name: "pod-ending",
-    reconciler: new PodEndingReconciler({
-      pods: context.pods,
-      writer,
-      clock,
-      tell: (ip, signal) => tellPodEnds(ip, signal),
-    }),
+    reconciler: new PodEndingReconciler({ pods: context.pods, writer, clock, tell: tellPodEnds }),
     watches: [watching(pods, pod => (pod.metadata?.deletionTimestamp === undefined ? [] : [keyOf(pod)]))],
   });
 

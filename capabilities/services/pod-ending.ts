@@ -1,4 +1,5 @@
 import { request } from "undici";
+import { podUrl } from "../runtime/pod-url.ts";
 import type { ClusterWriter, Lister, ObjectKey, ReconcileResult, Reconciler } from "../runtime/types.ts";
 import { QUEUE_PROXY_CONTAINER, QUEUE_PROXY_PORTS } from "./build/pod-settings.ts";
 import type { Pod } from "./kinds.ts";
@@ -74,8 +75,7 @@ export async function tellPodEnds(
   signal: AbortSignal,
   port: number = QUEUE_PROXY_PORTS.admin,
 ): Promise<void> {
-  const host = ip.includes(":") ? `[${ip}]` : ip;
-  const { statusCode, body } = await request(`http://${host}:${port}/terminate`, {
+  const { statusCode, body } = await request(podUrl(ip, port, "/terminate"), {
     signal: AbortSignal.any([signal, AbortSignal.timeout(TELL_TIMEOUT_MS)]),
   });
   await body.dump();

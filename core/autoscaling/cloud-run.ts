@@ -148,16 +148,17 @@ function haveRoom(spec: CloudRunSpec, observation: CloudRunObservation, nowMs: n
   return Math.min(newlyWaiting + served, Math.max(0, places - inFlight));
 }
 
-/** What requests that wait ask for, given the most instances there may be. */
+/** What `waiting` requests ask for, given the most instances there may be. */
 function demand(
   spec: CloudRunSpec,
   observation: CloudRunObservation,
+  waiting: number,
   most: number,
   startMs: number,
   nowMs: number,
 ): OnDemandPlan {
   return planOnDemand({
-    waiting: observation.waiting - haveRoom(spec, observation, nowMs),
+    waiting,
     startingMs: observation.instances.filter(one => one.readySinceMs === undefined).map(one => nowMs - one.createdMs),
     placesPerInstance: spec.maxConcurrency,
     expectedStartMs: startMs,
@@ -196,10 +197,11 @@ export function decideCloudRun(
 
   const starts = trackStarts(state.starts, instances);
   const startMs = expectedStartMs(starts.times);
-  const unlimited = demand(spec, observation, Number.POSITIVE_INFINITY, startMs, nowMs);
+  const withRoom = haveRoom(spec, observation, nowMs);
+  const unlimited = demand(spec, observation, waiting - withRoom, Number.POSITIVE_INFINITY, startMs, nowMs);
   const needed = instances.length + unlimited.newInstances;
   const { most, sinceMs } = ceiling(spec, state, Math.max(wanted, needed), nowMs);
-  const onDemand = demand(spec, observation, most, startMs, nowMs);
+  const onDemand = demand(spec, observation, waiting - withRoom, most, startMs, nowMs);
   const lastOnDemandMs = onDemand.newInstances > 0 ? nowMs : state.lastOnDemandMs;
   if (unlimited.newInstances > 0 && needed > wanted) {
     wanted = needed;
@@ -258,7 +260,7 @@ export function decideCloudRun(
       metricsRule: count.rule,
       onDemand,
       waiting,
-      haveRoom: haveRoom(spec, observation, nowMs),
+      haveRoom: withRoom,
       expectedStartMs: startMs,
       pendingTimeoutMs: pendingMs,
       recommendedBefore: state.recommended,

@@ -371,15 +371,18 @@ export class MetricCollector {
 
   /** At first gateways are heard one after the other: what some have told is not all there is, and is too little to decide on. */
   #isBeginning(nowMs: number): boolean {
-    if (this.#begunMs === undefined || nowMs - this.#begunMs > GATEWAY_SILENT_MS) return false;
+    return this.#begunMs !== undefined && nowMs - this.#begunMs <= GATEWAY_SILENT_MS && this.#lacksGateway();
+  }
+
+  /** True when some gateway that should report never was heard. */
+  #lacksGateway(): boolean {
     for (const name of this.#expected) if (!this.#gateways.has(name)) return true;
     return false;
   }
 
   /** True when some gateway that should report is not heard, or none ever was. */
   #silentGateway(nowMs: number): boolean {
-    if (this.#gateways.size === 0) return true;
-    for (const name of this.#expected) if (!this.#gateways.has(name)) return true;
+    if (this.#gateways.size === 0 || this.#lacksGateway()) return true;
     for (const source of this.#gateways.values()) if (nowMs - source.heardMs > GATEWAY_SILENT_MS) return true;
     return false;
   }

@@ -14,8 +14,6 @@ export interface PodView {
   readonly readySinceMs: number | undefined;
 }
 
-const NOT_ADAPTED: AdaptedConcurrency = new Map();
-
 /** Part of an instance's capacity in use, by the busier of concurrency and CPU. */
 function utilization(spec: CloudRunSpec, concurrency: number, cpu: number | undefined): number {
   const byCpu = cpu === undefined || spec.cpus === undefined ? 0 : cpu / spec.cpus;
@@ -26,7 +24,7 @@ function observeCloudRun(
   spec: CloudRunSpec,
   seen: InstancesLoad,
   pods: readonly PodView[],
-  adapted: AdaptedConcurrency,
+  adapted: AdaptedConcurrency | undefined,
   nowMs: number,
 ): CloudRunObservation {
   const loads = new Map(seen.instances.map(one => [one.name, one]));
@@ -41,7 +39,7 @@ function observeCloudRun(
         utilization1m: load === undefined ? 0 : utilization(spec, load.concurrency1m, load.cpu1m),
         // Who has not been heard yet is not known to be idle; who is not ready cannot be busy.
         lastBusyMs: load?.lastBusyMs ?? (pod.readySinceMs === undefined ? pod.createdMs : nowMs),
-        adaptedMaximum: adapted.get(pod.name),
+        adaptedMaximum: adapted?.get(pod.name),
       };
     }),
     waiting: seen.waiting,
@@ -59,7 +57,7 @@ export function observeRevision(
   pods: readonly PodView[],
   gatewaysInPathSinceMs: number | undefined,
   nowMs: number,
-  adapted: AdaptedConcurrency = NOT_ADAPTED,
+  adapted?: AdaptedConcurrency,
 ): RevisionObservation {
   return {
     readyPods: pods.filter(pod => pod.readySinceMs !== undefined).length,

@@ -41,9 +41,8 @@ export function identifier({
       if (owner === undefined && refused !== undefined) throw refused;
       return owner ?? ANONYMOUS;
     };
-    const authorization = tokens === undefined ? undefined : exchange.header("authorization");
-    if (tokens === undefined || authorization === undefined) return orAnonymous(undefined);
-    const owner = tokens.of(authorization);
+    const authorization = exchange.header("authorization");
+    const owner = authorization === undefined ? undefined : tokens?.of(authorization);
     return owner instanceof Promise ? owner.then(orAnonymous) : orAnonymous(owner);
   };
 }
