@@ -11,7 +11,7 @@ import { parseConfig } from "../../dataplane/gateway/config.ts";
 import { startGateway } from "../../dataplane/gateway/gateway.ts";
 import { FakeApi } from "../../dataplane/gateway/testing/fake-api.ts";
 import { systemClock } from "../../dataplane/shared/clock.ts";
-import { quantile as quantileOfSorted } from "../../hack/kit/load.ts";
+import { quantile } from "../../hack/kit/load.ts";
 
 /**
  * What flow control costs a gateway: CPU time per request of pairs of gateway processes, one with it and one without, loaded in
@@ -28,16 +28,16 @@ const CONNECTIONS = 32;
 const TENANTS = 100;
 const ROLE = process.argv[2];
 
-const quantile = (values: readonly number[], q: number): number =>
-  quantileOfSorted(
-    [...values].sort((a, b) => a - b),
-    q,
-  );
-
 interface Costs {
   readonly on: number;
   readonly off: number;
 }
+
+const quantileOf = (costs: readonly Costs[], of: keyof Costs, q: number): number =>
+  quantile(
+    costs.map(cost => cost[of]).sort((a, b) => a - b),
+    q,
+  );
 
 /** Who sends the requests. */
 const CLIENTS = ["anonymous", "100 tenants with tokens"] as const;
@@ -64,11 +64,7 @@ async function measure(pairs: number, rounds: number, requests: number): Promise
 }
 
 function report(clients: Clients, costs: readonly Costs[]): number {
-  const median = (of: keyof Costs): number =>
-    quantile(
-      costs.map(cost => cost[of]),
-      0.5,
-    );
+  const median = (of: keyof Costs): number => quantileOf(costs, of, 0.5);
   const ratio = median("on") / median("off");
   console.log(`${clients}:`);
   console.log(`  flow control off  ${median("off").toFixed(1)} us`);
@@ -94,16 +90,7 @@ async function measurePair(podPort: number, clients: Clients, rounds: number, re
       samples.push({ on: cost.get(on)!, off: cost.get(off)! });
     }
     // A busy machine makes rounds dearer, never cheaper.
-    return {
-      on: quantile(
-        samples.map(sample => sample.on),
-        0.25,
-      ),
-      off: quantile(
-        samples.map(sample => sample.off),
-        0.25,
-      ),
-    };
+    return { on: quantileOf(samples, "on", 0.25), off: quantileOf(samples, "off", 0.25) };
   } finally {
     await Promise.all([on.stop(), off.stop()]);
   }

@@ -111,11 +111,17 @@ export async function gatewayRevisions(namespace: string, revision: string): Pro
 
 /** The service at each gateway: who goes by the gateways' Service cannot choose how many of its connections come to which. */
 export async function targetsByGateway(namespace: string, name: string): Promise<Target[]> {
-  const pods = await kube().list("v1", "Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/component=gateway");
   const { host } = target(namespace, name);
-  return pods.flatMap(({ status }) =>
-    typeof status?.["podIP"] === "string" ? [{ address: status["podIP"], port: 8080, host }] : [],
-  );
+  return (await gatewayAddresses()).map(address => ({ address, port: 8080, host }));
+}
+
+export const gatewayAddresses = (): Promise<string[]> =>
+  podAddresses(SYSTEM_NAMESPACE, "app.kubernetes.io/component=gateway");
+
+/** Addresses of the pods that the selector matches and that have one. */
+export async function podAddresses(namespace: string, labelSelector: string): Promise<string[]> {
+  const pods = await kube().list("v1", "Pod", namespace, labelSelector);
+  return pods.flatMap(({ status }) => (typeof status?.["podIP"] === "string" ? [status["podIP"]] : [])).sort();
 }
 
 /** Messages of the events of a reason about an object, oldest first. */
